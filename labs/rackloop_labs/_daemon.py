@@ -1,4 +1,4 @@
-"""Start, lookup and end of a mock lab's process."""
+"""Start, lookup and end of the process that is a lab while it is up."""
 
 from __future__ import annotations
 
@@ -30,15 +30,17 @@ class Leash:
             self.fd = -1
 
 
-def start(lab: Lab, state: LabState, seed: int, deadline: Deadline, *, leashed: bool) -> Leash | None:
-    """Start labd for ``lab`` and return once everything in it answers.
+def start(
+    lab: Lab, state: LabState, seed: int, deadline: Deadline, *, leashed: bool, module: str = "rackloop_labs.labd"
+) -> Leash | None:
+    """Start ``module`` as the process of ``lab`` and return once everything in it answers.
 
     With ``leashed`` the lab lives no longer than the returned leash. Raises LabError with what labd said when it
     ends instead, BadInput where that is about the description, DeadlineExceeded when it takes too long.
     """
     ready_read, ready_write = os.pipe()
     leash_read, leash_write = os.pipe() if leashed else (-1, -1)
-    arguments = [sys.executable, "-m", "rackloop_labs.labd", str(lab.source)]
+    arguments = [sys.executable, "-m", module, str(lab.source)]
     arguments += ["--state", str(state.directory), "--seed", str(seed), "--ready-fd", str(ready_write)]
     passed = [ready_write]
     if leashed:

@@ -22,12 +22,12 @@ from typing import Any
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_BAD_INPUT, EXIT_LAB_FAILED, BadInput, LabError, RackloopError
 from rackloop.lab import Lab, LabState, load_lab
-from rackloop.native import find_binary
 from rackloop_drivers.boxes import SimulatedSwitch
 from rackloop_drivers.rackd import RackdLink
 from rackloop_labs._complaints import complain_briefly
 from rackloop_labs._fixed_cabling import numbered
 from rackloop_labs._rackd_config import CONTROL_SOCKET, NBD_SOCKET, SAVED_MAP, TRUTH_LOG, rackd_config
+from rackloop_labs._rackd_process import start_rackd, stop_process, write_whole
 from rackloop_labs.described import description_digest
 from rackloop_labs.drivers import fabric_driver
 from rackloop_labs.labd_control import LABD_SOCKET
@@ -38,8 +38,6 @@ from rackloop_labs.mock_hosts.hosts import MockServers, mock_hosts
 from rackloop_labs.mock_hosts.hosts import clear as clear_hosts
 from rackloop_labs.power_peers import PowerPeers, power_peers
 
-_READY_S = 50.0
-_STOP_S = 2.0
 _LEFT_BEHIND = (CONTROL_SOCKET, NBD_SOCKET, TRUTH_LOG, SAVED_MAP, "rackd.json")
 
 
@@ -79,8 +77,8 @@ async def _live(described: Lab, state: LabState, options: argparse.Namespace) ->
         switch = await fabric_driver(described.fabric).simulated(state) if described.has_switch else None
         if switch is not None:
             stack.push_async_callback(switch.stop)
-        rackd = await _start_rackd(lab, state, options.seed)
-        stack.push_async_callback(_stop, rackd)
+        rackd = await start_rackd(rackd_config(lab, str(state.directory), options.seed), state)
+        stack.push_async_callback(stop_process, rackd)
         link = await RackdLink.connect(state.directory / CONTROL_SOCKET, follows=True)
         stack.callback(link.close)
         clock = RealClock()
@@ -91,7 +89,7 @@ async def _live(described: Lab, state: LabState, options: argparse.Namespace) ->
         stack.callback(control.close)
         lines = None if switch is None else await switch.open(state.directory / CONTROL_SOCKET)
         endpoints = _endpoints(lab, state, lines, servers, power)
-        _write_whole(state.endpoints_file, json.dumps(endpoints, indent=2))
+        write_whole(state.endpoints_file, json.dumps(endpoints, indent=2))
         stack.callback(state.endpoints_file.unlink, missing_ok=True)
         os.write(options.ready_fd, b"up\n")
         os.close(options.ready_fd)
@@ -119,38 +117,6 @@ def _answers(
         return await (ledger.answer if op in ledger.ops else servers.answer)(request)
 
     return answer
-
-
-async def _start_rackd(lab: Lab, state: LabState, seed: int) -> asyncio.subprocess.Process:
-    config = state.directory / "rackd.json"
-    config.write_text(json.dumps(rackd_config(lab, str(state.directory), seed)))
-    rackd = await asyncio.create_subprocess_exec(
-        find_binary("rackd"), "--config", config, "--exit-with-parent", stdout=asyncio.subprocess.PIPE
-    )
-    assert rackd.stdout is not None  # noqa: S101 - asked for above
-    try:
-        line = await asyncio.wait_for(rackd.stdout.readline(), _READY_S)
-    except TimeoutError as error:
-        await _stop(rackd)
-        raise LabError(f"rackd did not come up within {_READY_S:g} s; see {state.log}") from error
-    if not line:
-        status = await rackd.wait()
-        if status == EXIT_BAD_INPUT:
-            said = state.last_words().removeprefix("rackd: ").removeprefix(f"{config}: ")
-            raise BadInput(f"the simulated rack refuses what the description and its drive profiles say: {said}")
-        raise LabError(f"rackd ended with status {status}: {state.last_words().removeprefix('rackd: ')}")
-    return rackd
-
-
-async def _stop(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is not None:
-        return
-    process.terminate()
-    try:
-        await asyncio.wait_for(process.wait(), _STOP_S)
-    except TimeoutError:
-        process.kill()
-        await process.wait()
 
 
 def _endpoints(
@@ -193,13 +159,6 @@ def _endpoints(
         "phy": power.phy or None,
         "ssh": servers.login,
     }
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Readers see the old file or the new one, never half of it."""
-    fresh = path.with_suffix(".new")
-    fresh.write_text(text)
-    fresh.replace(path)
 
 
 def _clear(state: LabState) -> None:

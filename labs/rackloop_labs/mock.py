@@ -9,19 +9,16 @@ from typing import Any
 
 from rackloop.abilities import Console, DriveIdentity, Host, SystemEventLog
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import BadInput
 from rackloop.lab import Lab, LabState, Part, PartKind
 from rackloop.safety.undo import Equipment
-from rackloop.seed import choose_seed
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.boxes import FabricOpening
 from rackloop_drivers.drive import RackdDrive, survey
 from rackloop_drivers.host import NOBODY, SshHost
 from rackloop_drivers.power import RackdPowerPort
 from rackloop_drivers.rackd import RackdControl, RecordedIo
-from rackloop_labs import _daemon
-from rackloop_labs._daemon import Leash
 from rackloop_labs._fixed_cabling import numbered
+from rackloop_labs._lab_process import LabProcess
 from rackloop_labs.bench import named_host, release_lock
 from rackloop_labs.consoles import RackConsoles
 from rackloop_labs.described import require_described
@@ -35,68 +32,14 @@ from rackloop_labs.power_ports import RackPower
 from rackloop_labs.ssh_access import ssh_accesses
 from rackloop_labs.truth_log import TruthLog
 
-# On a busy machine it takes its time; one that ends instead is noticed at once.
-_UP_S = 60.0
-_DOWN_S = 10.0
 _CONNECT_S = 5.0
 # Two million requests come in pages.
 _RECORD_S = 60.0
 _CONTROL = "control"
 
 
-class MockLab:
+class MockLab(LabProcess):
     """Brings the mock rack of ``lab`` up and down. Its state is kept under the lab's name."""
-
-    def __init__(self, lab: Lab, clock: Clock, state: LabState | None = None) -> None:
-        self.lab = lab
-        self.clock = clock
-        self.state = state or LabState.of(lab.name)
-
-    def up(self, *, leashed: bool = False, seed: int | None = None) -> Leash | None:
-        """Bring the rack up at its baseline map; it stays up until :meth:`down`, or ``leashed`` until let go.
-
-        Raises BadInput where it is up already, LabError where it does not come up.
-        """
-        if self.state.is_held():
-            raise BadInput(f"lab {self.lab.name} is up already: use it, or `rackloop lab down {self.lab.name}` first")
-        deadline = Deadline.after(self.clock, _UP_S)
-        return _daemon.start(self.lab, self.state, choose_seed() if seed is None else seed, deadline, leashed=leashed)
-
-    def down(self) -> bool:
-        """Take the rack down and leave nothing behind; False where it was not up.
-
-        Raises BadInput where it was brought up from another description.
-        """
-        require_described(self.lab, self.state, to_end=True)
-        return _daemon.stop(self.state, Deadline.after(self.clock, _DOWN_S))
-
-    def release(self, leash: Leash) -> None:
-        """End a leashed rack and return once nothing is left of it."""
-        leash.let_go()
-        _daemon.wait_until_gone(self.state, Deadline.after(self.clock, _DOWN_S))
-
-    def status(self) -> dict[str, Any]:
-        """Every endpoint, with the drive that each server port sees now.
-
-        ``truth_lost`` is how many records of what the rack did its truth log lacks. Raises LabError where the lab is
-        not up, BadInput where it was brought up from another description.
-        """
-        require_described(self.lab, self.state)
-        endpoints = self.state.endpoints()
-        control = RackdControl(Path(endpoints["control"]), self.clock)
-        try:
-            live = dict(control.request("get_map", Deadline.after(self.clock, _CONNECT_S))["pairs"])
-            endpoints["truth_lost"] = control.request("stats", Deadline.after(self.clock, _CONNECT_S))["truth_lost"]
-        finally:
-            control.close()
-        behind = {drive["port"]: name for name, drive in endpoints["drives"].items()}
-        lab = numbered(self.lab)
-        behind |= {expander.port: name for name, expander in lab.expanders.items()}
-        peers = live | {high: low for low, high in live.items()}
-        for server, described in lab.servers.items():
-            for port, number in described.ports.items():
-                endpoints["servers"][server]["ports"][port]["drive"] = behind.get(peers.get(number))
-        return endpoints
 
     def open(
         self,

@@ -1,0 +1,82 @@
+"""A lab that is a process of this machine while it is up: brought up and down."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+from rackloop.clock import Clock, Deadline
+from rackloop.errors import BadInput
+from rackloop.lab import Lab, LabState
+from rackloop.seed import choose_seed
+from rackloop_drivers.rackd import RackdControl
+from rackloop_labs import _daemon
+from rackloop_labs._daemon import Leash
+from rackloop_labs._fixed_cabling import numbered
+from rackloop_labs.described import require_described
+
+_DOWN_S = 10.0
+_CONNECT_S = 5.0
+
+
+class LabProcess:
+    """Brings the rack of ``lab`` up and down. Its state is kept under the lab's name.
+
+    ``module`` is the program of the process. On a busy machine it takes its time to come up, ``up_s`` at most; one that
+    ends instead is noticed at once.
+    """
+
+    module: ClassVar[str] = "rackloop_labs.labd"
+    up_s: ClassVar[float] = 60.0
+
+    def __init__(self, lab: Lab, clock: Clock, state: LabState | None = None) -> None:
+        self.lab = lab
+        self.clock = clock
+        self.state = state or LabState.of(lab.name)
+
+    def up(self, *, leashed: bool = False, seed: int | None = None) -> Leash | None:
+        """Bring the rack up at its baseline map; it stays up until :meth:`down`, or ``leashed`` until let go.
+
+        Raises BadInput where it is up already, LabError where it does not come up.
+        """
+        if self.state.is_held():
+            raise BadInput(f"lab {self.lab.name} is up already: use it, or `rackloop lab down {self.lab.name}` first")
+        deadline = Deadline.after(self.clock, self.up_s)
+        chosen = choose_seed() if seed is None else seed
+        return _daemon.start(self.lab, self.state, chosen, deadline, leashed=leashed, module=self.module)
+
+    def down(self) -> bool:
+        """Take the rack down and leave nothing behind; False where it was not up.
+
+        Raises BadInput where it was brought up from another description.
+        """
+        require_described(self.lab, self.state, to_end=True)
+        return _daemon.stop(self.state, Deadline.after(self.clock, _DOWN_S))
+
+    def release(self, leash: Leash) -> None:
+        """End a leashed rack and return once nothing is left of it."""
+        leash.let_go()
+        _daemon.wait_until_gone(self.state, Deadline.after(self.clock, _DOWN_S))
+
+    def status(self) -> dict[str, Any]:
+        """Every endpoint, with the drive that each server port sees now.
+
+        ``truth_lost`` is how many records of what the rack did its truth log lacks. Raises LabError where the lab is
+        not up, BadInput where it was brought up from another description.
+        """
+        require_described(self.lab, self.state)
+        endpoints = self.state.endpoints()
+        control = RackdControl(Path(endpoints["control"]), self.clock)
+        try:
+            live = dict(control.request("get_map", Deadline.after(self.clock, _CONNECT_S))["pairs"])
+            endpoints["truth_lost"] = control.request("stats", Deadline.after(self.clock, _CONNECT_S))["truth_lost"]
+        finally:
+            control.close()
+        behind = {drive["port"]: name for name, drive in endpoints["drives"].items()}
+        lab = numbered(self.lab)
+        behind |= {expander.port: name for name, expander in lab.expanders.items()}
+        peers = live | {high: low for low, high in live.items()}
+        for server, described in lab.servers.items():
+            for port, number in described.ports.items():
+                endpoints["servers"][server]["ports"][port]["drive"] = behind.get(peers.get(number))
+        return endpoints
