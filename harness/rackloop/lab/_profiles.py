@@ -118,8 +118,8 @@ class Profile(Description):
     """The logical sector, such as 512 or 4096."""
     is_rotational: Annotated[Flag, Field(alias="rotational")]
     """Whether it has platters."""
-    identifiers: Annotated[tuple[Annotated[str, one_of(IDENTIFIERS)], ...], Field(min_length=1)]
-    """The identifiers such a drive reports besides its serial, the usual one first."""
+    identifiers: tuple[Annotated[str, one_of(IDENTIFIERS)], ...]
+    """The identifiers such a drive reports besides its serial, the usual one first; [] where it reports none."""
     like: Text
     """The published drive whose figures these are."""
     capacity_bytes: Annotated[Size, Field(alias="capacity")]

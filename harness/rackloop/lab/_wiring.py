@@ -144,10 +144,10 @@ def _check_drives(examined: Examined[Lab], lab: Lab) -> None:
             examined.report((*path, "size"), message)
         if not isinstance(drive.timing, str) and examined.is_sound(*path, "profile"):
             _check_parameters(examined, (*path, "timing"), drive.traits, drive.timing)
-        if not drive.identifiers and all(examined.is_sound(*path, identifier) for identifier in IDENTIFIERS):
-            usual = drive.traits.identifiers[0] if examined.is_sound(*path, "profile") else "wwn"
+        usual = drive.traits.identifiers if examined.is_sound(*path, "profile") else ("wwn",)
+        if usual and not drive.identifiers and all(examined.is_sound(*path, each) for each in IDENTIFIERS):
             examined.report(
-                path, f"has no identifier besides its serial; add {usual}: as the drive reports it", key=True
+                path, f"has no identifier besides its serial; add {usual[0]}: as the drive reports it", key=True
             )
         for identifier, tracker in taken.items():
             if (value := getattr(drive, identifier)) is not None and examined.is_sound(*path, identifier):
@@ -278,8 +278,9 @@ def _check_boxes(examined: Examined[Lab], lab: Lab) -> None:
     boxes |= {("pdus", name): pdu for name, pdu in lab.pdus.items()}
     boxes |= {("servers", name, "bmc"): server.bmc for name, server in lab.servers.items()}
     boxes |= {("servers", name, "console"): server.console for name, server in lab.servers.items()}
+    is_real = lab.kind is LabKind.PHYSICAL
     for path, box in boxes.items():
-        if box is None or (lab.kind is LabKind.MOCK and box.is_simulated) or not examined.is_sound(*path, "driver"):
+        if box is None or (box.is_simulated and not is_real) or not examined.is_sound(*path, "driver"):
             continue
         if lab.kind is LabKind.MOCK and isinstance(box, Fabric):
             message = f"{box.driver} simulates no switch, which a mock lab needs; use it in a lab of kind physical"

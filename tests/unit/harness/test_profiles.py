@@ -139,5 +139,6 @@ def test_an_unknown_profile_gets_a_guess() -> None:
 def test_a_shipped_profile_is_sound(name: str) -> None:
     profile = load_profile(name)
     assert profile.name == name
-    assert profile.timing["kind"] in {"hdd", "ssd"}
-    assert profile.published
+    # A drive that QEMU emulates takes what time that takes.
+    assert profile.timing["kind"] in ({"ideal"} if name == "qemu-nvme" else {"hdd", "ssd"})
+    assert profile.published or name == "qemu-nvme"
