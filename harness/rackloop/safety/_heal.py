@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, LabError, NotSupported, RackloopError, StaleGeneration
-from rackloop.lab import Part
+from rackloop.lab import LabKind, Part
 from rackloop.portmap import PortMap, disturbed_ports
 from rackloop.safety._destructive_guard import require_may_disturb
 from rackloop.safety._heal_checks import Check, Rack, answer_checks, fed_servers, mend_unexplained, power_checks
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from rackloop.safety.leases import HeldLease
 
 
-# The slowest stack of a server has a drive online 200 ms after its link is up; a link may train for a second.
-_ANSWER_S = 10.0
+# In a mock rack, whose slowest stack has a drive online 200 ms after its link is up; elsewhere tools take their time.
+_ANSWER_S = {LabKind.MOCK: 10.0, LabKind.VIRTUAL: 40.0, LabKind.PHYSICAL: 40.0}
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def heal(
     undone = healing.undo(standing, leave)
     # What was given power has to boot or spin up before it answers.
     had_no_power = any(entry.ability == "power" for entry in undone)
-    answer_by = deadline if had_no_power else deadline.sooner(_ANSWER_S)
+    answer_by = deadline if had_no_power else deadline.sooner(_ANSWER_S[lab.kind])
     mended += healing.mend(known, equipment.server_registers, answer_by)
     healing.require_lease()
     power = partial(power_checks, equipment, deadline)
@@ -163,7 +163,7 @@ class _Healing:
         for server in self.lab.servers:
             with suppress(NotSupported):
                 hosts.append(rack.host(server))
-        deadline = self.deadline.sooner(_ANSWER_S)
+        deadline = self.deadline.sooner(_ANSWER_S[self.lab.kind])
         ended, stuck = end_orphans(
             self.lab.name, hosts, lambda: [held.id for held in lease.leases.held()], deadline, log
         )
