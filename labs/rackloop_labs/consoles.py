@@ -63,12 +63,12 @@ class RackConsoles:
 
 @contextmanager
 def opened_consoles(lab: Lab, clock: Clock, state: LabState) -> Iterator[RackConsoles]:
-    """The consoles of a lab alone, without its switch and its servers; of a mock lab, of the one that is up.
+    """The consoles of a lab alone, without its switch and its servers.
 
-    Raises LabError where a mock lab is not up, BadInput where it was brought up from another description.
+    Raises LabError where a mock or virtual lab is not up, BadInput where it was brought up from another description.
     """
     endpoints = None
-    if lab.kind is LabKind.MOCK:
+    if lab.kind is not LabKind.PHYSICAL:
         require_described(lab, state)
         endpoints = state.endpoints()
     with (

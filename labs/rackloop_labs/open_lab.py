@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from typing import Any
 
 from rackloop.clock import Clock
-from rackloop.errors import BadInput, HigherToken
+from rackloop.errors import HigherToken
 from rackloop.lab import Lab, LabKind, LabState
 from rackloop.safety.leases import HeldLease, unknown_token
 from rackloop_drivers.host import NOBODY
@@ -85,17 +85,15 @@ def open_lab(
     """The bench of ``lab``: of the one that `lab up` left running, else of one brought up for as long as it is open.
 
     ``working_for`` names the lab and the lease, parted by a slash, that commands on its servers are known by.
-    Raises BadInput where the lab is of a kind that cannot be had, LabError where it does not answer or, without
-    ``bring_up``, is not up.
+    Raises LabError where it does not answer, where it is not up and, without ``bring_up``, is not brought up, or where
+    its guests are not built.
     """
-    if lab.kind is LabKind.VIRTUAL:
-        raise BadInput(
-            f"lab {lab.name} is of kind virtual, which this version cannot bring up; use kind mock or physical"
-        )
-    if lab.kind is LabKind.PHYSICAL:
+    if lab.kind is not LabKind.MOCK:
         from rackloop_labs.physical import PhysicalBench
 
-        with closing(PhysicalBench(lab, clock, token, on_exchange, working_for)) as bench:
+        # A virtual rack that is up is one that is simply there.
+        there = nullcontext(lab) if lab.kind is LabKind.PHYSICAL else _virtual(lab, clock, state, seed, bring_up)
+        with there as rack, closing(PhysicalBench(rack, clock, token, on_exchange, working_for)) as bench:
             yield bench
         return
     mock = MockLab(lab, clock, state)
@@ -106,3 +104,17 @@ def open_lab(
     finally:
         if leash is not None:
             mock.release(leash)
+
+
+@contextmanager
+def _virtual(lab: Lab, clock: Clock, state: LabState, seed: int | None, bring_up: bool) -> Iterator[Lab]:  # noqa: FBT001
+    """The description of a virtual rack that is up, for as long as the block lasts."""
+    from rackloop_labs.virtual import VirtualLab
+
+    virtual = VirtualLab(lab, clock, state)
+    leash = virtual.up(leashed=True, seed=seed) if bring_up and not state.is_held() else None
+    try:
+        yield virtual.described()
+    finally:
+        if leash is not None:
+            virtual.release(leash)

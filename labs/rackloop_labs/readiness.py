@@ -12,15 +12,21 @@ from pydantic import BaseModel
 from rackloop.errors import BadInput, Problem
 from rackloop.lab import EnvironmentSecret, FileSecret, Lab, LabKind, VaultSecret
 from rackloop.lab.yaml import KeyPath, compose_file
+from rackloop_labs.virtual_rack import not_virtual
 
 _VAULT_PASSWORD_FILE = "ANSIBLE_VAULT_PASSWORD_FILE"  # noqa: S105 - Ansible's own variable, it names a file
 
 
 def unready(lab: Lab) -> list[Problem]:
-    """The obstacles on this machine, each at its place in the description; none for a simulated lab."""
-    if lab.kind is not LabKind.PHYSICAL:
+    """The obstacles on this machine, each at its place in the description; none for a mock lab.
+
+    Of a virtual lab, what is described that no virtual rack can have yet.
+    """
+    if lab.kind is LabKind.MOCK:
         return []
     document = compose_file(lab.source)
+    if lab.kind is LabKind.VIRTUAL:
+        return sorted(document.problem(path, message) for path, message in not_virtual(lab))
     found = [*_missing((), lab), *_controllers(lab)]
     return sorted(document.problem(path, f"on this machine: {message}") for path, message in found)
 

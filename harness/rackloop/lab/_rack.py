@@ -44,7 +44,7 @@ class Lab(Description):
     name: Name
     """The lab's identity; its state is kept under this name."""
     kind: Annotated[LabKind, one_of(LabKind, LabKind)]
-    """The way to have the rack: mock (processes) or physical; virtual (QEMU guests) is not there yet."""
+    """The way to have the rack: mock (processes), virtual (QEMU guests) or physical."""
     store: Store = "sqlite"
     """Where leases and the undo journal are kept: sqlite, or a postgresql:// URL that several people share."""
     controllers: tuple[Text, ...] = ()

@@ -22,11 +22,10 @@ def state(tmp_path: Path) -> LabState:
     return LabState(tmp_path)
 
 
-def test_a_virtual_lab_cannot_be_had_yet(state: LabState) -> None:
-    lab = load_lab("mock").model_copy(update={"kind": LabKind.VIRTUAL})
+def test_a_virtual_lab_that_must_be_up_and_is_not(state: LabState) -> None:
     with (
-        pytest.raises(BadInput, match="kind virtual, which this version cannot bring up"),
-        open_lab(lab, CLOCK, state, None),
+        pytest.raises(LabError, match="is not up: start it"),
+        open_lab(load_lab("virtual"), CLOCK, state, None, bring_up=False),
     ):
         pass
 

@@ -15,7 +15,7 @@ from threading import Event, Lock
 from rackloop.abilities import Console
 from rackloop.clock import Clock, Deadline, RealClock
 from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput, RackloopError
-from rackloop.lab import Lab, LabKind, LabState, Part, load_lab
+from rackloop.lab import Lab, LabState, Part, load_lab
 from rackloop.names import guess
 from rackloop.safety.leases import Holder, Leases
 from rackloop.safety.store import open_lab_store
@@ -188,8 +188,6 @@ def _require_console(lab: Lab, server: str) -> None:
         having = [name for name, described in lab.servers.items() if described.console is not None]
         others = f"; {', '.join(having)} have one" if having else ""
         raise BadInput(f"{lab.source} describes no console of {server}{others}; give it console:")
-    if lab.kind is LabKind.VIRTUAL:
-        raise BadInput(f"lab {lab.name} is of kind virtual, which this version cannot bring up")
 
 
 def _opened(log: Path, lab: Lab, server: str, console: Console, clock: Clock) -> ConsoleLog:

@@ -80,9 +80,20 @@ def lab_show(
     raise typer.Exit(verb.show(lab, as_json=as_json))
 
 
-@lab_app.verb("up", "rackloop lab up mock")
+@lab_app.verb("build", "rackloop lab build virtual")
+def lab_build(lab: LabArgument) -> None:
+    """Build the guests of a virtual lab, and boot one once.
+
+    They are kept for every lab on this machine; what is built already is left as it is.
+    """
+    from rackloop_cli.lab import up_down as verb
+
+    raise typer.Exit(verb.build(lab))
+
+
+@lab_app.verb("up", "rackloop lab up mock", "rackloop lab up virtual")
 def lab_up(lab: LabArgument) -> None:
-    """Bring a lab up and leave it running."""
+    """Bring a mock or a virtual lab up and leave it running."""
     from rackloop_cli.lab import up_down as verb
 
     raise typer.Exit(verb.up(lab))
@@ -106,7 +117,7 @@ def lab_status(
 ) -> None:
     """Show a lab's leases, acts left to undo, and endpoints.
 
-    A mock lab that is down is exit code 3.
+    A mock or virtual lab that is down is exit code 3.
     """
     from rackloop_cli.lab import up_down as verb
 

@@ -83,9 +83,10 @@ def _of_lab(lab: Lab, name: str, clock: Clock) -> DraftDescription:
         _say_how_many(len(lab.servers))
         seen = inventories(bench, deadline)
         switch = _found(bench.equipment.fabric, _control_of(lab, state), deadline) if lab.has_switch else None
+        surveyed = with_paths(bench.lab)
     endpoints = state.endpoints() if state.is_held() else None
     servers = [FoundServer(access, seen[name]) for name, access in ssh_accesses(lab, endpoints).items()]
-    return DraftDescription(name, servers, switch, with_paths(lab))
+    return DraftDescription(name, servers, switch, surveyed)
 
 
 def _of_hosts(accesses: Sequence[SshAccess], control: str | None, name: str, clock: Clock) -> DraftDescription:

@@ -50,7 +50,7 @@ def run(
     chosen = _chosen(roles, roles_of(played), played.name)
     variables = dict(map(_setting, settings))
     state, clock = LabState.of(lab.name), RealClock()
-    endpoints = state.endpoints() if lab.kind is LabKind.MOCK else None
+    endpoints = None if lab.kind is LabKind.PHYSICAL else state.endpoints()
     console = Console(highlight=False, soft_wrap=True, quiet=as_json)
 
     def say(task: TaskDone) -> None:

@@ -1,4 +1,4 @@
-"""`rackloop lab up|down|status`: starting, stopping and showing a mock rack."""
+"""`rackloop lab build|up|down|status`: building, starting, stopping and showing a rack of this machine."""
 
 from __future__ import annotations
 
@@ -18,17 +18,38 @@ from rackloop_cli.shared.steal_prompt import stealing
 from rackloop_cli.shared.tables import plain_table, print_whole
 from rackloop_labs import MockLab
 from rackloop_labs.described import require_described
+from rackloop_labs.virtual import VirtualLab
+
+
+def build(name: str) -> int:
+    """Build the guests of a virtual lab, where they are not built."""
+    lab = load_lab(name)
+    if lab.kind is not LabKind.VIRTUAL:
+        raise BadInput(f"lab {lab.name} is of kind {lab.kind}: only the guests of a virtual lab are built")
+    _build(VirtualLab(lab, RealClock()))
+    return EXIT_PASS
+
+
+def _build(virtual: VirtualLab) -> None:
+    started_ns = virtual.clock.now_ns()
+    saved, is_new = virtual.build(lambda step: print(step, file=sys.stderr, flush=True))
+    seconds = (virtual.clock.now_ns() - started_ns) / 1e9
+    how = f"built ({seconds:.0f} s)" if is_new else "built already"
+    Console().print(f"the guests of lab {virtual.lab.name} are {how}: {saved.folder}", soft_wrap=True, highlight=False)
 
 
 def up(name: str) -> int:
-    """Bring the lab up and leave it running."""
-    lab = _mock(name)
-    clock = RealClock()
+    """Bring the lab up and leave it running; the guests of a virtual lab are built first where they are not."""
+    process = _process(name)
+    lab, clock = process.lab, process.clock
+    if isinstance(process, VirtualLab) and not process.state.is_held():
+        _build(process)
     started_ns = clock.now_ns()
-    MockLab(lab, clock).up()
+    process.up()
     seconds = (clock.now_ns() - started_ns) / 1e9
+    what = "simulated" if lab.kind is LabKind.MOCK else "virtual"
     Console().print(
-        f"lab {lab.name} is up ({seconds:.1f} s, simulated): {len(lab.servers)} servers, {len(lab.drives)} drives. "
+        f"lab {lab.name} is up ({seconds:.1f} s, {what}): {len(lab.servers)} servers, {len(lab.drives)} drives. "
         f"`rackloop lab status {name}` shows its endpoints.",
         soft_wrap=True,
     )
@@ -41,20 +62,20 @@ def down(name: str, *, steal: bool = False, yes: bool = False) -> int:
     Raises RackLeased where another holder has a lease of it, unless told to ``steal`` that. The user's own leases from
     `rackloop lab lease` stay.
     """
-    lab = _mock(name)
-    mock = MockLab(lab, RealClock())
-    if mock.state.is_held():
-        require_described(lab, mock.state, to_end=True)
-        _require_not_leased(lab, mock, steal=steal, yes=yes)
-    was_up = mock.down()
+    process = _process(name)
+    lab = process.lab
+    if process.state.is_held():
+        require_described(lab, process.state, to_end=True)
+        _require_not_leased(lab, process, steal=steal, yes=yes)
+    was_up = process.down()
     Console().print(f"lab {lab.name} is down" if was_up else f"lab {lab.name} was not up")
     return EXIT_PASS
 
 
-def _require_not_leased(lab: Lab, mock: MockLab, *, steal: bool, yes: bool) -> None:
+def _require_not_leased(lab: Lab, process: MockLab | VirtualLab, *, steal: bool, yes: bool) -> None:
     here = Holder.here(bound=False)
     try:
-        with closing(open_lab_store(lab, mock.state, RealClock())) as store:
+        with closing(open_lab_store(lab, process.state, RealClock())) as store:
             leases = Leases(store, lab.name)
             theirs = [lease for lease in leases.held() if lease.holder.process or lease.holder.user != here.user]
             if theirs and not steal:
@@ -69,23 +90,23 @@ def _require_not_leased(lab: Lab, mock: MockLab, *, steal: bool, yes: bool) -> N
 
 
 def status(name: str, *, as_json: bool) -> int:
-    """Print leases, acts left to undo and every endpoint; a mock lab that is not up is exit 3."""
+    """Print leases, acts left to undo and every endpoint; a lab of this machine that is not up is exit 3."""
     from rackloop_cli.lab.status import holders, print_holders
 
     lab = load_lab(name)
-    mock = MockLab(lab, RealClock()) if lab.kind is LabKind.MOCK else None
-    if mock is not None:
-        require_described(lab, mock.state)
+    process = None if lab.kind is LabKind.PHYSICAL else _process_of(lab)
+    if process is not None:
+        require_described(lab, process.state)
     held = holders(lab, RealClock())
-    is_up = mock is None or mock.state.is_held()
-    endpoints = mock.status() if mock is not None and is_up else {"lab": lab.name, "kind": lab.kind}
+    is_up = process is None or process.state.is_held()
+    endpoints = process.status() if process is not None and is_up else {"lab": lab.name, "kind": lab.kind}
     if as_json:
         print(json.dumps({"up": is_up, **endpoints, **held}, indent=2))
     else:
         print_holders(lab, held)
         if not is_up:
             Console().print(f"lab {lab.name} is down; start it with `rackloop lab up {name}`")
-        elif mock is not None:
+        elif process is not None:
             _print(endpoints)
     return EXIT_PASS if is_up else EXIT_LAB_FAILED
 
@@ -93,12 +114,15 @@ def status(name: str, *, as_json: bool) -> int:
 def _print(endpoints: dict[str, Any]) -> None:
     console = Console()
     switch, login = endpoints["switch"], endpoints["ssh"]
-    console.print(f"lab {endpoints['lab']} ({endpoints['kind']}, simulated) is up, process {endpoints['pid']}")
+    kind = "mock, simulated" if endpoints["kind"] == LabKind.MOCK else endpoints["kind"]
+    console.print(f"lab {endpoints['lab']} ({kind}) is up, process {endpoints['pid']}")
     console.print(f"switch: {switch['tcp']}, {switch['tty']}" if switch else "no switch", soft_wrap=True)
     console.print(f"NBD: {endpoints['nbd']}", soft_wrap=True)
     console.print(
         f"SSH: -l {login['user']} -i {login['key_file']} -o UserKnownHostsFile={login['known_hosts']}", soft_wrap=True
     )
+    if file := endpoints.get("rehearsal"):
+        console.print(f"as a rack that is simply there: {file}", soft_wrap=True)
     if lost := endpoints["truth_lost"]:
         console.print(
             f"{lost} records of what the rack did could not be written: make room on its disk and bring it up again",
@@ -119,8 +143,13 @@ def _print(endpoints: dict[str, Any]) -> None:
     print_whole(console, table)
 
 
-def _mock(name: str) -> Lab:
+def _process(name: str) -> MockLab | VirtualLab:
+    """The lab as a process of this machine. Raises BadInput for a physical one."""
     lab = load_lab(name)
-    if lab.kind is not LabKind.MOCK:
-        raise BadInput(f"lab {lab.name} is of kind {lab.kind}: only a mock lab can be brought up or taken down here")
-    return lab
+    if lab.kind is LabKind.PHYSICAL:
+        raise BadInput(f"lab {lab.name} is of kind {lab.kind}: it is not brought up or taken down here")
+    return _process_of(lab)
+
+
+def _process_of(lab: Lab) -> MockLab | VirtualLab:
+    return MockLab(lab, RealClock()) if lab.kind is LabKind.MOCK else VirtualLab(lab, RealClock())

@@ -82,7 +82,7 @@ def _unread(name: str, path: Path, why: str) -> dict[str, Any]:
 
 def _state(lab: Lab) -> str:
     """Up or down; equipment is always there."""
-    if lab.kind is not LabKind.MOCK:
+    if lab.kind is LabKind.PHYSICAL:
         return ""
     # A lab that never was up has no state, and gets none by being listed.
     if not (state_root() / "labs" / lab.name).is_dir():

@@ -42,10 +42,10 @@ class DriveByHand:
 
 
 class Watch:
-    """A watch for the loss of a lease, or of its mock lab."""
+    """A watch for the loss of a lease, or of its simulated lab."""
 
     def __init__(self, lab: Lab) -> None:
-        self._state = LabState.of(lab.name) if lab.kind is LabKind.MOCK else None
+        self._state = None if lab.kind is LabKind.PHYSICAL else LabState.of(lab.name)
         self._lab = lab.name
         self._is_lost = False
         self.why = ""

@@ -1,0 +1,204 @@
+"""The process that is a virtual lab while it is up: it owns rackd, the switch and every guest.
+
+Started by :mod:`rackloop_labs.virtual`, never imported. It keeps the rules of :mod:`rackloop_labs.labd`: it holds the
+lab's lock for as long as it lives, writes the endpoints once everything answers, and takes rackd and all guests with
+it, however it ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from rackloop.clock import RealClock
+from rackloop.errors import EXIT_BAD_INPUT, EXIT_LAB_FAILED, BadInput, LabError, RackloopError
+from rackloop.lab import Lab, LabState, load_lab
+from rackloop_drivers.fabric.flexfabric import FlexFabricDriver, RackdMatrix, SwitchPeer
+from rackloop_labs._complaints import complain_briefly
+from rackloop_labs._rackd_config import CONTROL_SOCKET, NBD_SOCKET, SAVED_MAP, TRUTH_LOG, rackd_config
+from rackloop_labs._rackd_process import start_rackd, stop_process, write_whole
+from rackloop_labs.described import description_digest
+from rackloop_labs.virtual_rack.described_rack import REHEARSAL, rehearsal
+from rackloop_labs.virtual_rack.guest_cache import GuestCache, SavedGuest
+from rackloop_labs.virtual_rack.guests import USER, Guests, console_log, key_file, known_hosts
+from rackloop_labs.virtual_rack.guests import clear as clear_guests
+from rackloop_labs.virtual_rack.matrix import PluggingMatrix
+from rackloop_labs.virtual_rack.plugs import PluggedDrive, Plugs, Socket
+from rackloop_labs.virtual_rack.prerequisites import require_memory
+
+_TTY, _TOKEN = "switch.tty", "switch.json"
+_LEFT_BEHIND = (CONTROL_SOCKET, NBD_SOCKET, TRUTH_LOG, SAVED_MAP, "rackd.json", _TTY, _TOKEN, REHEARSAL)
+# What a guest asks of a drive whose circuit has ended fails, and so does what QEMU flushes when the guest lets go.
+_LINK_TIMEOUT_MS = 50
+# What a drive's coming online takes is the guest's kernel's part; the export answers at once.
+_STACK = {"guest": {"online_ms": 0.5, "spread_ms": 0.01, "phy_us": [300, 400]}}
+
+
+def main() -> None:
+    """Run the lab named on the command line until it is told to end; what goes wrong is said on standard error."""
+    parser = argparse.ArgumentParser(prog="virtual_labd", description="The process behind a virtual lab.")
+    parser.add_argument("lab", type=Path, help="the lab description")
+    parser.add_argument("--state", type=Path, required=True, help="the lab's state directory")
+    parser.add_argument("--seed", type=int, required=True, help="seed of everything random in the simulated drives")
+    parser.add_argument("--ready-fd", type=int, required=True, help="written to once the lab is up")
+    parser.add_argument("--leash-fd", type=int, help="the lab ends when the other end of this pipe is closed")
+    options = parser.parse_args()
+    complain_briefly(sys.stderr)
+    state = LabState(options.state)
+    lock = state.take()
+    if lock is None:
+        sys.exit("labd: another process is this lab")
+    try:
+        asyncio.run(_live(load_lab(options.lab), state, options))
+    except (RackloopError, OSError) as error:
+        sys.stderr.write(f"labd: {error}\n")
+        sys.exit(EXIT_BAD_INPUT if isinstance(error, BadInput) else EXIT_LAB_FAILED)
+
+
+async def _live(lab: Lab, state: LabState, options: argparse.Namespace) -> None:
+    _clear(state)
+    clock = RealClock()
+    saved = GuestCache(clock).require(lab.name)
+    require_memory(len(lab.servers), saved.recipe.memory_mib)
+    told_to_end = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told_to_end.set)
+    if options.leash_fd is not None:
+        loop.add_reader(options.leash_fd, told_to_end.set)
+    async with contextlib.AsyncExitStack() as stack:
+        stack.callback(_clear, state)
+        rackd = await start_rackd(_rackd_document(lab, state, options.seed), state)
+        stack.push_async_callback(stop_process, rackd)
+        guests = await Guests.load(saved, list(lab.servers), state)
+        stack.push_async_callback(guests.end)
+        inner = await RackdMatrix.connect(state.directory / CONTROL_SOCKET)
+        stack.push_async_callback(inner.close)
+        matrix = PluggingMatrix(inner, _sockets(lab, guests), _drives(lab), Plugs(state.directory / NBD_SOCKET))
+        if failed := await matrix.catch_up():
+            raise failed[0]
+        await guests.go(lab.name, saved, state, clock)
+        following = asyncio.create_task(matrix.follow())
+        stack.callback(following.cancel)
+        switch = SwitchPeer(matrix, state_path=state.directory / _TOKEN)
+        stack.push_async_callback(switch.close)
+        endpoints = _endpoints(lab, state, saved, guests, await _opened(switch, lab, state))
+        (state.directory / REHEARSAL).write_text(rehearsal(lab, endpoints), encoding="utf-8")
+        write_whole(state.endpoints_file, json.dumps(endpoints, indent=2))
+        stack.callback(state.endpoints_file.unlink, missing_ok=True)
+        os.write(options.ready_fd, b"up\n")
+        os.close(options.ready_fd)
+        await _until_ended(told_to_end, following, rackd, guests, state)
+
+
+async def _until_ended(
+    told_to_end: asyncio.Event,
+    following: asyncio.Task[None],
+    rackd: asyncio.subprocess.Process,
+    guests: Guests,
+    state: LabState,
+) -> None:
+    """Return when the lab is told to end. Raises LabError where a part of it ends by itself."""
+    told = asyncio.create_task(told_to_end.wait())
+    drives, guest = asyncio.create_task(rackd.wait()), asyncio.create_task(guests.ended())
+    await asyncio.wait((told, following, drives, guest), return_when=asyncio.FIRST_COMPLETED)
+    if not told.done() and not drives.done() and not guest.done():
+        following.result()
+    if not told.done():
+        part = f"rackd with status {drives.result()}" if drives.done() else f"guest {guest.result()}"
+        raise LabError(f"ended by itself: {part}; see {state.log} and the console logs beside it")
+
+
+async def _opened(switch: SwitchPeer, lab: Lab, state: LabState) -> dict[str, str]:
+    """Open the lines of the switch; where they are."""
+    assert isinstance(lab.fabric, FlexFabricDriver)  # noqa: S101 - no other is accepted
+    control = lab.fabric.control
+    wanted = 0 if control.tcp in {None, "auto"} else int(str(control.tcp).rpartition(":")[2])
+    host, port = await switch.serve_tcp("127.0.0.1", wanted)
+    tty = switch.serve_pty(state.directory / _TTY, baud=control.baud, is_paced=lab.fabric.pace)
+    return {"tty": tty, "tcp": f"{host}:{port}"}
+
+
+def _rackd_document(lab: Lab, state: LabState, seed: int) -> dict[str, Any]:
+    document = rackd_config(lab, str(state.directory), seed) | {"stacks": _STACK, "link_timeout_ms": _LINK_TIMEOUT_MS}
+    for server in document["servers"].values():
+        server["stack"] = "guest"
+    return document
+
+
+def _sockets(lab: Lab, guests: Guests) -> dict[int, Socket]:
+    return {
+        lab.switch_port(name, port): Socket(guests.machines[name], slot, f"{name}.{port}")
+        for name, server in lab.servers.items()
+        for slot, port in enumerate(server.ports)
+    }
+
+
+def _drives(lab: Lab) -> dict[int, PluggedDrive]:
+    return {
+        lab.where_is(name): PluggedDrive(name, drive.serial, drive.size, drive.traits.sector_bytes)
+        for name, drive in lab.drives.items()
+        if drive.port is not None
+    }
+
+
+def _endpoints(lab: Lab, state: LabState, saved: SavedGuest, guests: Guests, switch: dict[str, str]) -> dict[str, Any]:
+    """The address of everything, in the shape that ``lab status --json`` prints."""
+    return {
+        "lab": lab.name,
+        "kind": lab.kind,
+        "pid": os.getpid(),
+        "source": str(lab.source),
+        "description": description_digest(lab),
+        "switch": switch,
+        "nbd": str(state.directory / NBD_SOCKET),
+        "control": str(state.directory / CONTROL_SOCKET),
+        "servers": {
+            name: {
+                "ssh": f"127.0.0.1:{guests.ssh[name]}",
+                "ports": {
+                    port: {"export": f"{name}.{port}", "drive": lab.baseline.get(name, {}).get(port)}
+                    for port in server.ports
+                },
+                "paths": {
+                    port: f"pci-0000:{saved.slot_buses[slot]:02x}:00.0" for slot, port in enumerate(server.ports)
+                },
+                "bmc": None,
+                "console": {"address": f"127.0.0.1:{guests.consoles[name]}"},
+                "console_log": str(console_log(state, name)),
+            }
+            for name, server in lab.servers.items()
+        },
+        "drives": {
+            name: {
+                "serial": drive.serial,
+                "wwn": drive.wwn,
+                "protocol": drive.traits.protocol,
+                "bytes": drive.size,
+                "port": lab.where_is(name),
+            }
+            for name, drive in lab.drives.items()
+        },
+        "pdu": None,
+        "phy": None,
+        "ssh": {"user": USER, "key_file": str(key_file(state)), "known_hosts": str(known_hosts(state))},
+        "rehearsal": str(state.directory / REHEARSAL),
+    }
+
+
+def _clear(state: LabState) -> None:
+    state.endpoints_file.unlink(missing_ok=True)
+    for name in _LEFT_BEHIND:
+        (state.directory / name).unlink(missing_ok=True)
+    clear_guests(state)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""The description of a virtual rack that is up, as the code for physical racks opens it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from rackloop.lab import Lab
+from rackloop.lab.yaml import KeyPath
+from rackloop_drivers.fabric.flexfabric import FlexFabricDriver
+from rackloop_labs.drivers import console_driver, fabric_driver
+from rackloop_labs.virtual_rack.recipe import GuestRecipe
+
+MODEL = "QEMU NVMe Ctrl"
+"""The model that every NVMe drive of QEMU reports."""
+REHEARSAL = "rehearsal.yaml"
+"""The file of the description, in the state directory of a lab that is up."""
+
+_NVME_SERIAL = 20
+
+
+def as_equipment(lab: Lab, endpoints: Mapping[str, Any]) -> Lab:
+    """``lab`` with what a physical rack's description says besides: where its switch and its servers answer.
+
+    ``endpoints`` are those of the lab that is up.
+    """
+    login = endpoints["ssh"]
+    servers = {}
+    for name, server in lab.servers.items():
+        running = endpoints["servers"][name]
+        update: dict[str, Any] = {"ssh": running["ssh"], "user": login["user"], "paths": running["paths"]}
+        update |= {key: type(lab.source)(login[key]) for key in ("known_hosts", "key_file")}
+        if server.console is not None:
+            update["console"] = console_driver(server.console, running["console"])
+        servers[name] = server.model_copy(update=update)
+    return lab.model_copy(update={"servers": servers, "fabric": fabric_driver(lab.fabric, endpoints["switch"])})
+
+
+def rehearsal(lab: Lab, endpoints: Mapping[str, Any]) -> str:
+    """The text of a description, of kind physical, of a virtual rack that is up: as if it were simply there."""
+    login = endpoints["ssh"]
+    servers = {
+        name: {
+            "stack": str(server.stack),
+            "ports": dict(server.ports),
+            "paths": endpoints["servers"][name]["paths"],
+            "ssh": endpoints["servers"][name]["ssh"],
+            "known_hosts": login["known_hosts"],
+            "user": login["user"],
+            "key_file": login["key_file"],
+            "console": {"driver": "ser2net", **endpoints["servers"][name]["console"]},
+        }
+        for name, server in lab.servers.items()
+    }
+    drives = {
+        name: {
+            "profile": drive.profile,
+            "model": drive.model,
+            "serial": drive.serial,
+            "size": f"{drive.size} B",
+            "port": drive.port,
+            "scratch": drive.scratch,
+        }
+        for name, drive in lab.drives.items()
+    }
+    document = {
+        "name": f"{lab.name}-rehearsal",
+        "kind": "physical",
+        "controllers": [socket.gethostname()],
+        "fabric": {"driver": "flexfabric", "ports": lab.fabric.ports, "control": {"tcp": endpoints["switch"]["tcp"]}},
+        "servers": servers,
+        "drives": drives,
+        "baseline": {server: dict(joined) for server, joined in lab.baseline.items()},
+    }
+    head = f"# The guests of lab {lab.name}, described as a rack that is simply there. Written by `rackloop lab up`.\n"
+    return head + yaml.safe_dump(document, sort_keys=False, width=120)
+
+
+def not_virtual(lab: Lab, recipe: GuestRecipe | None = None) -> Iterator[tuple[KeyPath, str]]:
+    """The parts of a description of kind virtual that no virtual rack can have yet, each with its place in the file."""
+    slots = (recipe or GuestRecipe()).slots
+    if not isinstance(lab.fabric, FlexFabricDriver):
+        yield ("fabric", "driver"), f"is {lab.fabric.driver}: a virtual rack has the switch flexfabric; write that"
+    if lab.phy is not None:
+        yield ("phy",), "a virtual rack has no other PHYs than those of its switch; delete the key"
+    for section, there in {"expanders": lab.expanders, "pdus": lab.pdus, "jump_hosts": lab.jump_hosts}.items():
+        if there:
+            yield (section,), "a virtual rack has none yet; delete the key"
+    for name, server in lab.servers.items():
+        path = ("servers", name)
+        for key in ("bmc", "outlet", "jump", "ssh", "known_hosts", "key_file", "password", "paths"):
+            if key in server.model_fields_set:
+                made = "makes its own" if key in {"ssh", "known_hosts", "key_file", "paths"} else "has none yet"
+                yield (*path, key), f"a virtual rack {made}; delete the key"
+        if len(server.ports) > slots:
+            yield (*path, "ports"), f"are {len(server.ports)}: a guest has {slots} slots; give it fewer"
+        if server.console is not None and server.console.driver != "ser2net":
+            yield (
+                (*path, "console"),
+                f"is {server.console.driver}: a guest's console is reached as by ser2net; write that",
+            )
+    for name, drive in lab.drives.items():
+        path = ("drives", name)
+        if drive.traits.protocol != "nvme":
+            yield (*path, "profile"), f"is {drive.traits.protocol}: a virtual rack has NVMe drives only so far"
+        elif drive.model != MODEL:
+            yield (*path, "model"), f"is {drive.model}: QEMU's drives report {MODEL}; write profile: qemu-nvme"
+        if len(drive.serial) > _NVME_SERIAL:
+            yield (*path, "serial"), f"is longer than the {_NVME_SERIAL} characters of an NVMe serial number"
+        for key in ("wwn", "eui64", "nguid", "by_path", "slot"):
+            if getattr(drive, key) is not None:
+                yield (*path, key), "QEMU's drives report none; delete the key"

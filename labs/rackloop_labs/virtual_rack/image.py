@@ -1,0 +1,143 @@
+"""The image of a guest: a root file system of Debian packages, a kernel and its initramfs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from rackloop.clock import Clock
+from rackloop.errors import LabError
+from rackloop_labs.virtual_rack.prerequisites import found
+from rackloop_labs.virtual_rack.recipe import GuestRecipe
+
+DISK, KERNEL, INITRD, PACKAGES = "disk.raw", "vmlinuz", "initrd", "packages.txt"
+"""The files of an image; the last lists its packages and their versions."""
+PARTS = (DISK, KERNEL, INITRD, PACKAGES)
+
+Say = Callable[[str], None]
+
+_STEP = re.compile(r"I: ((?:running apt-get|downloading|extracting|installing|cleaning)\b.*?)(?:\.\.\.|$)")
+_LAST_HOOK = re.compile(r"I: running --customize-hook .*/finish ")
+_LAST_LINES = 6
+# By it the parts come out of mmdebstrap's name space, whose root is another user than the one who builds.
+_OUT = 9
+_SBIN = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def build_image(recipe: GuestRecipe, folder: Path, clock: Clock, say: Say) -> None:
+    """Make the image in ``folder``, which is there; ``say`` is told of each step.
+
+    Needs the network, and no root where user namespaces may be used. Raises LabError with what mmdebstrap said last
+    where it fails.
+    """
+    with tempfile.TemporaryDirectory(prefix="rackloop-image-") as name:
+        work = Path(name)
+        # Its own root, seen from here another user, is to read them.
+        work.chmod(0o755)
+        for stage, files in {"early": recipe.early_files, "late": recipe.files}.items():
+            _write(work / stage, files)
+        _write(work, {"finish": _finish(recipe)})
+        argv = [
+            *(found("mmdebstrap") or "mmdebstrap", "--format=null", "--variant=apt", "--components=main"),
+            *("--architectures=amd64", f"--include={','.join(recipe.packages)}"),
+            *(f"--dpkgopt=path-exclude=/usr/share/{what}/*" for what in ("doc", "info", "locale", "man")),
+            f'--essential-hook=cp -r {shlex.quote(str(work))}/early/. "$1"',
+            f'--customize-hook=cp -r {shlex.quote(str(work))}/late/. "$1"',
+            f'--customize-hook=sh {shlex.quote(str(work))}/finish "$1"',
+            *(recipe.suite, "/dev/null"),
+        ]
+        with _unpacking(folder) as out:
+            _run(argv, out, clock, say)
+    missing = [part for part in PARTS if not (folder / part).exists()]
+    if missing:
+        raise LabError(f"mmdebstrap made no {', '.join(missing)}; build it again with an empty cache")
+
+
+def _finish(recipe: GuestRecipe) -> str:
+    """The script that makes the parts of the root file system, on mmdebstrap's side."""
+    enabled = "systemd-networkd.service ssh.service rackloop-guest.service"
+    return f"""set -e
+root=$1
+chmod 755 "$root/usr/local/sbin/rackloop-guest"
+rm -f "$root"/etc/ssh/ssh_host_rsa_key* "$root"/etc/ssh/ssh_host_ecdsa_key*
+systemctl --root="$root" --quiet enable {enabled} 2>/dev/null || chroot "$root" systemctl --quiet enable {enabled}
+for unit in {" ".join(recipe.masked)}; do ln -sf /dev/null "$root/etc/systemd/system/$unit"; done
+: >"$root/etc/machine-id"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+chroot "$root" dpkg-query --show >"$work/{PACKAGES}"
+cp "$root"/boot/vmlinuz-* "$work/{KERNEL}"
+cp "$root"/boot/initrd.img-* "$work/{INITRD}"
+rm -f "$root"/boot/initrd.img-* "$root"/var/cache/apt/*.bin "$root"/var/lib/apt/lists/*_*
+mkdir "$work/root"
+# What is mounted in it is not of it.
+cp -ax "$root/." "$work/root/"
+truncate -s {recipe.disk_mib}M "$work/{DISK}"
+mkfs.ext4 -q -F -L rackloop -E lazy_itable_init=0,nodiscard -d "$work/root" "$work/{DISK}"
+rm -rf "$work/root"
+tar -C "$work" --sparse --owner=0 --group=0 -c {" ".join(PARTS)} >&{_OUT}
+"""
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> None:
+    for place, text in files.items():
+        path = folder / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def _unpacking(folder: Path) -> Iterator[int]:
+    """A pipe whose other end unpacks what comes into ``folder``; returns once it has."""
+    tar = subprocess.Popen(
+        (shutil.which("tar") or "tar", "-x", "--sparse", "--no-same-owner", "-C", str(folder)),
+        stdin=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert tar.stdin is not None  # noqa: S101 - asked for
+    try:
+        yield tar.stdin.fileno()
+    finally:
+        tar.stdin.close()
+        status = tar.wait()
+    if status != 0:
+        raise LabError(f"the image could not be unpacked in {folder}: is its disk full?")
+
+
+def _run(argv: list[str], out: int, clock: Clock, say: Say) -> None:
+    started_ns = clock.now_ns()
+    lines: list[str] = []
+    # The descriptor has a number of its own in the script, whatever it is here.
+    shell = f'exec "$@" {_OUT}>&{out}'
+    environment = {**os.environ, "PATH": _SBIN, "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
+    with subprocess.Popen(
+        ("sh", "-c", shell, "sh", *argv),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        pass_fds=(out,),
+        env=environment,
+        text=True,
+        errors="replace",
+    ) as process:
+        assert process.stderr is not None  # noqa: S101 - asked for
+        try:
+            for line in process.stderr:
+                lines.append(line.rstrip())
+                step = _STEP.match(line)
+                if step or _LAST_HOOK.match(line):
+                    what = step[1] if step else "making the disk"
+                    say(f"image: {what} ({(clock.now_ns() - started_ns) / 1e9:.0f} s)")
+        except BaseException:
+            process.terminate()
+            raise
+    if process.returncode != 0:
+        said = " | ".join([line for line in lines if line and not line.startswith("I:")][-_LAST_LINES:])
+        raise LabError(f"mmdebstrap ended with status {process.returncode}: {said or 'it said nothing'}")

@@ -1,0 +1,242 @@
+"""A guest's machine: QEMU in software, controlled by QMP, and the line by which the guest is told who it is."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import shlex
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from qemu.qmp import EventListener, QMPClient, QMPError
+
+from rackloop.errors import LabError
+from rackloop_labs.virtual_rack.image import DISK, INITRD, KERNEL
+from rackloop_labs.virtual_rack.prerequisites import QEMU, found
+from rackloop_labs.virtual_rack.recipe import AGENT_PORT, FIRST_SLOT, GuestRecipe
+
+MEMORY, STATE = "memory.raw", "state"
+"""The files of a saved guest beside its image's: its memory, and the state of its devices."""
+
+_SSH = 22
+_FORWARDED = re.compile(r"TCP\[HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)\s+\S+\s+(\d+)")
+_PORT_OF_CONSOLE = re.compile(r"127\.0\.0\.1:(\d+)")
+_LAST_LINES = 12
+# The memory for translated code, of which QEMU by itself takes a gigabyte and more.
+_CODE_MIB = 96
+_POLL_S = 0.02
+# A machine without devices that have to end something ends at once.
+_END_S = 5.0
+_READY = "ready"
+
+
+@dataclass(frozen=True)
+class MachineFiles:
+    """The files of a machine: ``guest`` is the folder of its system, ``console`` the log of its serial line."""
+
+    guest: Path
+    console: Path
+
+
+def machine_arguments(recipe: GuestRecipe, files: MachineFiles, *, is_resumed: bool) -> list[str]:
+    """The command line of QEMU, but for the sockets that it is given.
+
+    One that is resumed leaves the files as they are: it has its own copy of every page and block that it changes.
+    """
+    share, snapshot = ("off", "on") if is_resumed else ("on", "off")
+    guest = files.guest
+    argv = [
+        *("setpriv", "--pdeathsig", "KILL", found(QEMU) or QEMU),
+        *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+        *("-machine", "q35,memory-backend=memory", "-accel", f"tcg,tb-size={_CODE_MIB}", "-cpu", "max", "-smp", "1"),
+        *("-m", f"{recipe.memory_mib}M", "-rtc", "base=utc"),
+        "-object",
+        f"memory-backend-file,id=memory,size={recipe.memory_mib}M,mem-path={_escaped(guest / MEMORY)},share={share}",
+        *("-kernel", str(guest / KERNEL), "-initrd", str(guest / INITRD), "-append", recipe.append),
+        "-drive",
+        f"if=none,id=root,file={_escaped(guest / DISK)},format=raw,cache=unsafe,discard=unmap,snapshot={snapshot}",
+        *("-device", "virtio-blk-pci,drive=root,addr=0x2"),
+        *("-device", "virtio-serial-pci,addr=0x3"),
+        *("-device", f"virtserialport,chardev=agent,name={AGENT_PORT}"),
+        *("-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:0-:{_SSH}"),
+        *("-device", "virtio-net-pci,netdev=net,romfile=,addr=0x4"),
+        *("-device", "virtio-rng-pci,addr=0x5", "-device", "vmgenid,guid=auto"),
+        "-chardev",
+        f"socket,id=console,host=127.0.0.1,port=0,server=on,wait=off,logfile={_escaped(files.console)},logappend=off",
+        *("-serial", "chardev:console"),
+        *("-mon", "chardev=qmp,mode=control"),
+    ]
+    for slot in range(recipe.slots):
+        argv += [
+            "-device",
+            f"pcie-root-port,id=slot{slot},addr={FIRST_SLOT + slot:#x},chassis={slot + 1},slot={slot + 1}",
+        ]
+    if is_resumed:
+        argv += ["-S", "-incoming", "defer"]
+    return argv
+
+
+def _escaped(path: Path) -> str:
+    """A path among QEMU's options, where a comma parts these."""
+    return str(path).replace(",", ",,")
+
+
+class Machine:
+    """A running QEMU. Make it by :meth:`start`; it ends with this process, however that ends."""
+
+    def __init__(
+        self,
+        name: str,
+        files: MachineFiles,
+        process: asyncio.subprocess.Process,
+        agent: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+    ) -> None:
+        self.name = name
+        self.process = process
+        self._files = files
+        self._agent = agent
+        self._qmp = QMPClient(name)
+
+    @classmethod
+    async def start(cls, name: str, recipe: GuestRecipe, files: MachineFiles, *, is_resumed: bool) -> Machine:
+        """Start QEMU; a machine that ``is_resumed`` waits for :meth:`load`. Raises LabError where it does not start."""
+        argv = machine_arguments(recipe, files, is_resumed=is_resumed)
+        qmp_here, qmp_there = socket.socketpair()
+        agent_here, agent_there = socket.socketpair()
+        with qmp_there, agent_there:
+            for name_of_it, theirs in {"qmp": qmp_there, "agent": agent_there}.items():
+                argv += ["-chardev", f"socket,id={name_of_it},fd={theirs.fileno()}"]
+            process = await asyncio.create_subprocess_exec(
+                *argv,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE,
+                pass_fds=(qmp_there.fileno(), agent_there.fileno()),
+            )
+        machine = cls(name, files, process, await asyncio.open_unix_connection(sock=agent_here))
+        try:
+            await machine._qmp.connect(qmp_here)
+        except QMPError as error:
+            await machine.end()
+            raise LabError(f"QEMU does not start for {name}: {await machine._complaint()}") from error
+        return machine
+
+    async def ask(self, command: str, arguments: dict[str, object] | None = None) -> Any:
+        """One command of QMP. Raises LabError."""
+        try:
+            return await self._qmp.execute(command, arguments)
+        except QMPError as error:
+            raise LabError(f"QEMU of {self.name} does not {command}: {error}") from error
+
+    async def unplug(self, device: str, within_s: float) -> None:
+        """Ask the guest to let go of a device, and return once it has. Raises LabError where it does not in time."""
+        is_it = EventListener(("DEVICE_DELETED", "DEVICE_UNPLUG_GUEST_ERROR"), lambda event: _device(event) == device)
+        with self._qmp.listen(is_it):
+            await self.ask("device_del", {"id": device})
+            try:
+                event = await asyncio.wait_for(is_it.get(), within_s)
+            except TimeoutError as error:
+                raise LabError(f"{self.name} did not let go of {device} within {within_s:g} s; is it hung?") from error
+        if event["event"] != "DEVICE_DELETED":
+            raise LabError(f"{self.name} refuses to let go of {device}")
+
+    async def wait_until_ready(self, within_s: float) -> None:
+        """Return once the guest has booted. Raises LabError with the end of its console where it does not."""
+        try:
+            await asyncio.wait_for(self._heard(_READY), within_s)
+        except TimeoutError as error:
+            raise LabError(f"the guest did not boot within {within_s:g} s; {self.last_words()}") from error
+
+    async def tell(self, verb: str, what: str, within_s: float) -> str:
+        """Tell the guest something; what it answers. Raises LabError where it does not in time."""
+        self._agent[1].write(f"{verb} {what}\n".encode())
+        try:
+            return await asyncio.wait_for(self._heard(verb), within_s)
+        except TimeoutError as error:
+            raise LabError(
+                f"guest {self.name} did not answer {verb} within {within_s:g} s; {self.last_words()}"
+            ) from error
+
+    async def _heard(self, verb: str) -> str:
+        while line := await self._agent[0].readline():
+            said, _, rest = line.decode(errors="replace").rstrip("\n").partition(" ")
+            if said == verb:
+                return rest.strip()
+        raise LabError(f"guest {self.name} ended: {await self._complaint()}; {self.last_words()}")
+
+    def last_words(self) -> str:
+        """The end of its console."""
+        console = self._files.console
+        text = console.read_text(errors="replace") if console.exists() else ""
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        return f"its console ends with: {' | '.join(lines[-_LAST_LINES:])}" if lines else "its console is empty"
+
+    async def save(self, folder: Path) -> None:
+        """Stop the guest and save the state of its devices in ``folder``, beside its memory; then end."""
+        await self.ask("stop")
+        await self._leave_memory()
+        await self.ask("migrate", {"uri": f"exec:cat >{shlex.quote(str(folder / STATE))}"})
+        await self._migrated()
+        await self.end()
+
+    async def load(self, folder: Path) -> None:
+        """Take the state that was saved in ``folder``; the machine waits for :meth:`go`."""
+        await self._leave_memory()
+        await self.ask("migrate-incoming", {"uri": f"exec:cat {shlex.quote(str(folder / STATE))}"})
+        while (await self.ask("query-status"))["status"] == "inmigrate":
+            await asyncio.sleep(_POLL_S)
+
+    async def go(self) -> None:
+        """Let it run."""
+        await self.ask("cont")
+
+    async def ssh_port(self) -> int:
+        """The port of the loopback here that leads to the guest's sshd."""
+        said: str = await self.ask("human-monitor-command", {"command-line": "info usernet"})
+        return next(int(here) for here, guest in _FORWARDED.findall(said) if int(guest) == _SSH)
+
+    async def console_port(self) -> int:
+        """The port of the loopback here that leads to the guest's serial line."""
+        for device in await self.ask("query-chardev"):
+            if device["label"] == "console" and (port := _PORT_OF_CONSOLE.search(device["filename"])):
+                return int(port[1])
+        raise LabError(f"QEMU of {self.name} does not say where its console answers")
+
+    async def end(self) -> None:
+        """End it at once: nothing that it has is kept but what was saved."""
+        if self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self.process.kill()
+        with contextlib.suppress(QMPError, OSError, EOFError):
+            await self._qmp.disconnect()
+        self._agent[1].close()
+        await asyncio.wait_for(self.process.wait(), _END_S)
+
+    async def _complaint(self) -> str:
+        assert self.process.stderr is not None  # noqa: S101 - asked for
+        try:
+            said = await asyncio.wait_for(self.process.stderr.read(), _END_S)
+        except TimeoutError:
+            return "QEMU says nothing"
+        return said.decode(errors="replace").strip().splitlines()[-1:][0] if said.strip() else "QEMU says nothing"
+
+    async def _leave_memory(self) -> None:
+        """Have the memory left out of the state: it is in its file already."""
+        left_out = {"capability": "x-ignore-shared", "state": True}
+        await self.ask("migrate-set-capabilities", {"capabilities": [left_out]})
+
+    async def _migrated(self) -> None:
+        while (found := await self.ask("query-migrate"))["status"] not in {"completed", "failed"}:
+            await asyncio.sleep(_POLL_S)
+        if found["status"] == "failed":
+            raise LabError(
+                f"the state of {self.name} could not be saved: {found.get('error-desc', 'QEMU says not why')}"
+            )
+
+
+def _device(event: Any) -> str | None:
+    device: str | None = event["data"].get("device")
+    return device

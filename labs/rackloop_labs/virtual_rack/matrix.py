@@ -1,0 +1,147 @@
+"""The switching matrix of a virtual rack: what it joins is plugged into guests."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Coroutine, Mapping, Sequence
+from typing import Any, Protocol
+
+from rackloop.abilities import LiveMap, PortState
+from rackloop.errors import LabError
+from rackloop.portmap import PortMap
+from rackloop_drivers.fabric.flexfabric import PortMatrix
+from rackloop_labs.virtual_rack.plugs import PluggedDrive, Socket
+
+_log = logging.getLogger("the rack")
+
+
+class Plugging(Protocol):
+    """Plugs drives into sockets, and pulls them; as :class:`~rackloop_labs.virtual_rack.plugs.Plugs` does."""
+
+    async def plug(self, socket: Socket, drive: PluggedDrive) -> None: ...  # noqa: D102
+    async def pull(self, socket: Socket) -> None: ...  # noqa: D102
+
+
+class PluggingMatrix:
+    """A :class:`~rackloop_drivers.fabric.flexfabric.PortMatrix` whose circuits are drives plugged into guests.
+
+    ``inner`` keeps the map, its generation, the PHYs and the saved map. As with any circuit switch, a change is
+    executed and answered at once, and the servers follow: drives whose circuit has ended are pulled, and once every
+    guest has let go of its, those with a new circuit are plugged in. ``sockets`` and ``drives`` are what is behind the
+    ports; :meth:`follow` must be running.
+    """
+
+    def __init__(
+        self, inner: PortMatrix, sockets: Mapping[int, Socket], drives: Mapping[int, PluggedDrive], plugs: Plugging
+    ) -> None:
+        self._inner = inner
+        self._sockets = sockets
+        self._drives = drives
+        self._plugs = plugs
+        self._plugged: dict[int, int] = {}
+        self._is_on = True
+        self._is_changed = asyncio.Event()
+
+    @property
+    def port_count(self) -> int:
+        """The number of ports."""
+        return self._inner.port_count
+
+    async def generation(self) -> int:
+        """The number of changes of the live map so far."""
+        return await self._inner.generation()
+
+    async def get_map(self) -> LiveMap:
+        """The live map and its generation."""
+        return await self._inner.get_map()
+
+    async def map(self, pairs: PortMap, *, full: bool, generation: int | None, asked_ns: int | None = None) -> LiveMap:
+        """Execute a full or a partial map at once; the live map after that."""
+        live = await self._inner.map(pairs, full=full, generation=generation, asked_ns=asked_ns)
+        self._is_changed.set()
+        return live
+
+    async def open(
+        self, ports: Collection[int] | None, *, generation: int | None, asked_ns: int | None = None
+    ) -> LiveMap:
+        """Unmap these ports, or every port, at once; the live map after that."""
+        live = await self._inner.open(ports, generation=generation, asked_ns=asked_ns)
+        self._is_changed.set()
+        return live
+
+    async def states(self, ports: Sequence[int]) -> tuple[PortState, ...]:
+        """One state for each port, in order: the switch's own, whatever the guests have made of it."""
+        return await self._inner.states(ports)
+
+    async def phy_drop(self, ports: Sequence[int], down_ms: float) -> None:
+        """Take the signal away for a time: what the guests ask of the drives there waits for it."""
+        await self._inner.phy_drop(ports, down_ms)
+
+    async def phy_flap(self, ports: Sequence[int], down_ms: float, up_ms: float, count: int) -> None:
+        """Take the signal away again and again."""
+        await self._inner.phy_flap(ports, down_ms, up_ms, count)
+
+    async def phy_counts(self, ports: Sequence[int]) -> tuple[int, ...]:
+        """Drops seen on each port, in order."""
+        return await self._inner.phy_counts(ports)
+
+    async def save_map(self) -> None:
+        """Keep the live map as the power-on map."""
+        await self._inner.save_map()
+
+    async def saved_map(self) -> PortMap:
+        """The power-on map."""
+        return await self._inner.saved_map()
+
+    async def power(self, *, on: bool) -> None:
+        """Cut or give the power: without it no drive is plugged in anywhere."""
+        await self._inner.power(on=on)
+        self._is_on = on
+        self._is_changed.set()
+
+    async def stick(self, port: int, *, stuck: bool) -> None:
+        """Make a port ignore map changes, or let it follow them again."""
+        await self._inner.stick(port, stuck=stuck)
+
+    async def follow(self) -> None:
+        """Have the guests follow the map, change after change; never returns."""
+        while True:
+            await self._is_changed.wait()
+            self._is_changed.clear()
+            for error in await self.catch_up():
+                _log.warning("%s", error)
+
+    async def catch_up(self) -> list[LabError]:
+        """Pull the drives whose circuit has ended, and plug those in that have a new one; what could not be done.
+
+        That is tried again after the next change.
+        """
+        wanted = self._circuits((await self._inner.get_map()).pairs)
+        failed = await _all([self._pull(port) for port, drive in self._plugged.items() if wanted.get(port) != drive])
+        # A drive that a guest has not let go of is in no other guest.
+        still = set(self._plugged.values())
+        new = {port: drive for port, drive in wanted.items() if port not in self._plugged and drive not in still}
+        return failed + await _all([self._plug(port, drive) for port, drive in new.items()])
+
+    def _circuits(self, pairs: PortMap) -> dict[int, int]:
+        """The port of the drive at each server port, while there is power."""
+        ends = [end for low, high in pairs for end in ((low, high), (high, low))] if self._is_on else []
+        return {near: far for near, far in ends if near in self._sockets and far in self._drives}
+
+    async def _plug(self, port: int, drive: int) -> None:
+        await self._plugs.plug(self._sockets[port], self._drives[drive])
+        self._plugged[port] = drive
+
+    async def _pull(self, port: int) -> None:
+        await self._plugs.pull(self._sockets[port])
+        del self._plugged[port]
+
+
+async def _all(acts: Sequence[Coroutine[Any, Any, None]]) -> list[LabError]:
+    """Carry out all, side by side; the errors of those that fail."""
+    outcomes = await asyncio.gather(*acts, return_exceptions=True)
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException) and not isinstance(outcome, LabError):
+            raise outcome
+    return [outcome for outcome in outcomes if isinstance(outcome, LabError)]

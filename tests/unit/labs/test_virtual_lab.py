@@ -1,0 +1,124 @@
+"""Virtual labs without their guests: what is refused, and how a rack that is up is described."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackloop.clock import VirtualClock
+from rackloop.errors import BadInput, LabError
+from rackloop.lab import Lab, LabKind, LabState, load_lab
+from rackloop_labs.ssh_access import ssh_accesses
+from rackloop_labs.virtual import VirtualLab
+from rackloop_labs.virtual_rack.described_rack import as_equipment, not_virtual, rehearsal
+from rackloop_labs.virtual_rack.guest_cache import GuestCache
+from rackloop_labs.virtual_rack.machine import MachineFiles, machine_arguments
+from rackloop_labs.virtual_rack.prerequisites import require_memory, require_programs, require_room
+from rackloop_labs.virtual_rack.recipe import GuestRecipe
+
+
+def endpoints(lab: Lab, state: Path) -> dict[str, Any]:
+    """Those of a lab as if it were up."""
+    return {
+        "switch": {"tcp": "127.0.0.1:5025", "tty": "/dev/pts/9"},
+        "ssh": {"user": "root", "key_file": str(state / "guest_key"), "known_hosts": str(state / "known_hosts")},
+        "servers": {
+            name: {
+                "ssh": f"127.0.0.1:{2200 + number}",
+                "paths": {port: f"pci-0000:{slot + 1:02x}:00.0" for slot, port in enumerate(server.ports)},
+                "console": {"address": f"127.0.0.1:{2300 + number}"},
+            }
+            for number, (name, server) in enumerate(lab.servers.items())
+        },
+    }
+
+
+def test_the_shipped_lab_has_only_what_a_virtual_rack_can_have() -> None:
+    lab = load_lab("virtual")
+    assert lab.kind is LabKind.VIRTUAL
+    assert list(not_virtual(lab)) == []
+
+
+def test_what_a_virtual_rack_cannot_have_yet_is_named_with_its_place() -> None:
+    lab = load_lab("mock").model_copy(update={"kind": LabKind.VIRTUAL})
+    found = {".".join(map(str, path)): message for path, message in not_virtual(lab)}
+    assert found.keys() >= {"pdus", "expanders", "servers.srv1.bmc", "servers.srv1.outlet", "servers.srv1.console"}
+    assert found["drives.d01.profile"] == "is sata: a virtual rack has NVMe drives only so far"
+    assert found["drives.d09.model"].endswith("write profile: qemu-nvme")
+    assert found["drives.d09.eui64"] == "QEMU's drives report none; delete the key"
+
+
+def test_such_a_lab_is_refused_before_anything_is_built(tmp_path: Path) -> None:
+    lab = load_lab("mock").model_copy(update={"kind": LabKind.VIRTUAL})
+    with pytest.raises(BadInput, match=r"mock\.yaml:\d+:\d+: expanders: a virtual rack has none yet"):
+        VirtualLab(lab, VirtualClock(), LabState(tmp_path)).build(print)
+
+
+def test_a_rack_that_is_up_is_opened_by_the_description_of_a_physical_one(tmp_path: Path) -> None:
+    lab = load_lab("virtual")
+    described = as_equipment(lab, endpoints(lab, tmp_path))
+    access = ssh_accesses(described)["srv2"]
+    assert (access.host, access.port, access.user) == ("127.0.0.1", 2201, "root")
+    assert access.known_hosts == tmp_path / "known_hosts"
+    assert described.servers["srv1"].paths["p3"] == "pci-0000:04:00.0"
+    assert described.fabric.where() == ("tcp", "127.0.0.1:5025")  # type: ignore[attr-defined]
+    assert described.servers["srv3"].console.address == "127.0.0.1:2302"  # type: ignore[union-attr]
+
+
+def test_the_rehearsal_is_a_sound_description_of_the_same_rack(tmp_path: Path) -> None:
+    lab = load_lab("virtual")
+    file = tmp_path / "rehearsal.yaml"
+    file.write_text(rehearsal(lab, endpoints(lab, tmp_path)))
+    again = load_lab(file)
+    assert (again.name, again.kind) == ("virtual-rehearsal", LabKind.PHYSICAL)
+    assert again.baseline_map() == lab.baseline_map()
+    assert {name: (drive.serial, drive.size, drive.model, drive.scratch) for name, drive in again.drives.items()} == {
+        name: (drive.serial, drive.size, drive.model, drive.scratch) for name, drive in lab.drives.items()
+    }
+    assert ssh_accesses(again)["srv1"].key_file == tmp_path / "guest_key"
+
+
+def test_programs_that_are_missing_are_named_with_the_command() -> None:
+    with pytest.raises(
+        BadInput, match=r"needs qemu-system-x86_64 and mmdebstrap, .*apt-get install .* qemu-system-x86 mmd"
+    ):
+        require_programs(
+            to_build=True, find=lambda name: None if name in {"qemu-system-x86_64", "mmdebstrap"} else name
+        )
+    require_programs(to_build=False, find=lambda name: None if name == "mmdebstrap" else name)
+
+
+def test_too_little_memory_and_too_little_room_are_said(tmp_path: Path) -> None:
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text("MemTotal: 4194304 kB\nMemAvailable:    1048576 kB\n")
+    require_memory(1, 640, meminfo)
+    with pytest.raises(BadInput, match=r"3 guests of 640 MiB need 2496 MiB of memory, and 1024 MiB are free"):
+        require_memory(3, 640, meminfo)
+    with pytest.raises(BadInput, match=r"the image needs 4096 MiB in .*, and 100 MiB are free"):
+        require_room(tmp_path, 4096, "the image", lambda _: 100 << 20)
+
+
+def test_guests_that_are_not_built_are_not_brought_up(tmp_path: Path) -> None:
+    cache = GuestCache(VirtualClock(), root=tmp_path)
+    with pytest.raises((LabError, BadInput), match=r"rackloop lab build virtual|apt-get install"):
+        cache.require("virtual")
+
+
+def test_another_recipe_is_another_image_and_another_machine_another_guest() -> None:
+    recipe, larger = GuestRecipe(), GuestRecipe(memory_mib=768)
+    assert recipe.image_digest == larger.image_digest
+    assert GuestRecipe(packages=("fio",)).image_digest != recipe.image_digest
+    assert recipe.booted_digest("7.2") != larger.booted_digest("7.2")
+    assert recipe.booted_digest("7.2") != recipe.booted_digest("8.0")
+
+
+def test_a_guest_that_is_resumed_leaves_what_was_saved_as_it_is(tmp_path: Path) -> None:
+    files = MachineFiles(tmp_path / "a,b", tmp_path / "console")
+    first = machine_arguments(GuestRecipe(), files, is_resumed=False)
+    again = machine_arguments(GuestRecipe(), files, is_resumed=True)
+    changed = set(again) - set(first)
+    assert changed >= {"-S", "-incoming", "defer"}
+    assert any(text.endswith("a,,b/memory.raw,share=off") for text in changed)
+    assert any("a,,b/disk.raw" in text and text.endswith("snapshot=on") for text in changed)

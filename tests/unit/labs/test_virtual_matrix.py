@@ -1,0 +1,151 @@
+"""The matrix of a virtual rack: which drive is pulled and plugged for which change of the map."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, cast
+
+import pytest
+
+from rackloop.clock import VirtualClock
+from rackloop.errors import LabError, StaleGeneration
+from rackloop.portmap import PortMap
+from rackloop_drivers.fabric.flexfabric import MemoryMatrix
+from rackloop_labs.virtual_rack.machine import Machine
+from rackloop_labs.virtual_rack.matrix import PluggingMatrix
+from rackloop_labs.virtual_rack.plugs import PluggedDrive, Socket
+
+CLOCK = VirtualClock()
+NO_MACHINE = cast(Machine, None)
+# Server ports 1 to 3, drives 11 and 12; 20 leads to nothing that is plugged.
+SOCKETS = {port: Socket(NO_MACHINE, port, f"srv.p{port}") for port in (1, 2, 3)}
+DRIVES = {port: PluggedDrive(f"d{port}", f"S{port}", 1 << 30, 512) for port in (11, 12)}
+
+Test = Callable[["RecordedPlugs", MemoryMatrix, PluggingMatrix], Coroutine[Any, Any, None]]
+
+
+class RecordedPlugs:
+    """Plugs that write down what they do; ``held`` names sockets that do not let go."""
+
+    def __init__(self) -> None:
+        self.acts: list[str] = []
+        self.held: set[int] = set()
+
+    async def plug(self, socket: Socket, drive: PluggedDrive) -> None:
+        self.acts.append(f"{drive.name} into {socket.slot}")
+
+    async def pull(self, socket: Socket) -> None:
+        await asyncio.sleep(0)
+        if socket.slot in self.held:
+            raise LabError("it does not let go")
+        self.acts.append(f"out of {socket.slot}")
+
+    def taken(self) -> list[str]:
+        """What was done since this was asked last."""
+        acts, self.acts = self.acts, []
+        return acts
+
+
+def with_matrix(test: Test) -> None:
+    """Run ``test`` with a matrix that came up with drive 11 at port 1."""
+
+    async def run() -> None:
+        inner = MemoryMatrix(CLOCK, port_count=20, boot_map=PortMap.of([(1, 11)]))
+        plugs = RecordedPlugs()
+        matrix = PluggingMatrix(inner, SOCKETS, DRIVES, plugs)
+        await matrix.catch_up()
+        assert plugs.taken() == ["d11 into 1"]
+        await test(plugs, inner, matrix)
+
+    asyncio.run(run())
+
+
+def test_a_drive_is_out_of_one_guest_before_it_is_in_the_other() -> None:
+    async def test(plugs: RecordedPlugs, _: MemoryMatrix, matrix: PluggingMatrix) -> None:
+        live = await matrix.map(PortMap.of([(2, 11)]), full=False, generation=1)
+        assert (live.generation, live.pairs) == (2, PortMap.of([(2, 11)]))
+        assert plugs.taken() == []
+        await matrix.catch_up()
+        assert plugs.taken() == ["out of 1", "d11 into 2"]
+
+    with_matrix(test)
+
+
+def test_guests_follow_every_change() -> None:
+    async def test(plugs: RecordedPlugs, _: MemoryMatrix, matrix: PluggingMatrix) -> None:
+        following = asyncio.create_task(matrix.follow())
+        for port in (2, 3, 1):
+            await matrix.map(PortMap.of([(port, 11)]), full=False, generation=None)
+            while f"d11 into {port}" not in plugs.acts:
+                await asyncio.sleep(0)
+        await matrix.open([11], generation=None)
+        while plugs.acts[-1] != "out of 1":
+            await asyncio.sleep(0)
+        following.cancel()
+        assert [act for act in plugs.taken() if "into" in act] == ["d11 into 2", "d11 into 3", "d11 into 1"]
+
+    with_matrix(test)
+
+
+def test_circuits_that_stay_are_not_touched() -> None:
+    async def test(plugs: RecordedPlugs, _: MemoryMatrix, matrix: PluggingMatrix) -> None:
+        await matrix.map(PortMap.of([(1, 11), (3, 12), (2, 20)]), full=True, generation=None)
+        await matrix.catch_up()
+        assert plugs.taken() == ["d12 into 3"]
+        await matrix.open([3, 2], generation=None)
+        await matrix.catch_up()
+        assert plugs.taken() == ["out of 3"]
+
+    with_matrix(test)
+
+
+def test_two_drives_change_places() -> None:
+    async def test(plugs: RecordedPlugs, _: MemoryMatrix, matrix: PluggingMatrix) -> None:
+        await matrix.map(PortMap.of([(2, 12)]), full=False, generation=None)
+        await matrix.catch_up()
+        plugs.taken()
+        await matrix.map(PortMap.of([(1, 12), (2, 11)]), full=False, generation=None)
+        await matrix.catch_up()
+        assert sorted(plugs.acts[:2]) == ["out of 1", "out of 2"]
+        assert sorted(plugs.acts[2:]) == ["d11 into 2", "d12 into 1"]
+
+    with_matrix(test)
+
+
+def test_a_change_of_another_map_changes_nothing() -> None:
+    async def test(plugs: RecordedPlugs, _: MemoryMatrix, matrix: PluggingMatrix) -> None:
+        with pytest.raises(StaleGeneration):
+            await matrix.open(None, generation=7)
+        await matrix.catch_up()
+        assert plugs.taken() == []
+
+    with_matrix(test)
+
+
+def test_a_drive_that_a_guest_does_not_let_go_of_is_in_no_other_guest() -> None:
+    async def test(plugs: RecordedPlugs, _: MemoryMatrix, matrix: PluggingMatrix) -> None:
+        plugs.held.add(1)
+        await matrix.map(PortMap.of([(2, 11), (3, 12)]), full=False, generation=None)
+        assert [str(error) for error in await matrix.catch_up()] == ["it does not let go"]
+        assert plugs.taken() == ["d12 into 3"]
+        plugs.held.clear()
+        await matrix.catch_up()
+        assert plugs.taken() == ["out of 1", "d11 into 2"]
+
+    with_matrix(test)
+
+
+def test_without_power_nothing_is_plugged_in_and_with_it_the_saved_map_is() -> None:
+    async def test(plugs: RecordedPlugs, _: MemoryMatrix, matrix: PluggingMatrix) -> None:
+        await matrix.map(PortMap.of([(2, 11)]), full=False, generation=None)
+        await matrix.catch_up()
+        plugs.taken()
+        await matrix.power(on=False)
+        await matrix.catch_up()
+        assert plugs.taken() == ["out of 2"]
+        await matrix.power(on=True)
+        await matrix.catch_up()
+        assert plugs.taken() == ["d11 into 1"]
+
+    with_matrix(test)
