@@ -1,0 +1,27 @@
+"""The one virtual rack that the tests use, in a state directory of its own, with guests that outlive the tests."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.command_line import CommandLine
+from tests.meta.tree import ROOT
+
+GUESTS = Path(os.environ.get("RACKLOOP_GUESTS", ROOT / ".rackloop" / "guests"))
+"""Where images and saved guests are kept from one run of the tests to the next."""
+
+
+@pytest.fixture(scope="module")
+def rackloop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+    """The command line, for all tests of a file; they fail if it leaves a process behind."""
+    GUESTS.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="rl-", dir="/tmp") as state_home:
+        (Path(state_home) / "guests").symlink_to(GUESTS)
+        command_line = CommandLine(Path(state_home), tmp_path_factory.mktemp("here"))
+        yield command_line
+        command_line.close()
