@@ -10,6 +10,7 @@ import pytest
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput, LabError
 from rackloop.lab import Lab, LabKind, LabState, load_lab
+from rackloop_cli.lab import check
 from rackloop_labs.ssh_access import ssh_accesses
 from rackloop_labs.virtual import VirtualLab
 from rackloop_labs.virtual_rack.described_rack import as_equipment, not_virtual, rehearsal
@@ -48,6 +49,15 @@ def test_what_a_virtual_rack_cannot_have_yet_is_named_with_its_place() -> None:
     assert found["drives.d01.profile"] == "is sata: a virtual rack has NVMe drives only so far"
     assert found["drives.d09.model"].endswith("write profile: qemu-nvme")
     assert found["drives.d09.eui64"] == "QEMU's drives report none; delete the key"
+
+
+def test_the_check_of_a_description_names_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "rack.yaml"
+    file.write_text(load_lab("virtual").source.read_text().replace("console: ser2net}", "console: tty}"))
+    assert check.run([str(file)]) == 2
+    said = capsys.readouterr()
+    assert "rack.yaml:12:72: servers.srv1.console: is tty: a guest's console is reached as by ser2net" in said.err
+    assert said.out == "1 file, 1 with problems, 3 problems\n"
 
 
 def test_such_a_lab_is_refused_before_anything_is_built(tmp_path: Path) -> None:

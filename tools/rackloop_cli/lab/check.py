@@ -12,7 +12,6 @@ from rackloop.errors import (
     EXIT_LAB_FAILED,
     EXIT_PASS,
     BadInput,
-    DescriptionError,
     Problem,
     RackloopError,
     problem_lines,
@@ -47,9 +46,11 @@ def run(paths: Sequence[str], *, json: bool = False, schema: bool = False, live:
     checked = check_files([Path(path) if Path(path).exists() else find_lab(path) for path in paths])
     if not checked:
         raise BadInput(f"no .yaml file in {', '.join(paths)}: name a lab description or a folder of them")
-    problems = {path: found.problems if isinstance(found, DescriptionError) else () for path, found in checked}
-    here = {path: _unready(found) if isinstance(found, Lab) else () for path, found in checked}
-    used = {path: _used(found) for path, found in checked if live and isinstance(found, Lab)}
+    problems = {
+        path: _unready(found, "virtual") if isinstance(found, Lab) else found.problems for path, found in checked
+    }
+    here = {path: _unready(found, "physical") if isinstance(found, Lab) else () for path, found in checked}
+    used = {path: _used(found) for path, found in checked if live and isinstance(found, Lab) and not problems[path]}
     if json:
         files = [
             {
@@ -105,8 +106,9 @@ def _tell(lab: Lab, tried: Sequence[Attempt]) -> None:
     print(f"lab {lab.name} ({lab.kind}), live: {what}; {len(failed)} failed")
 
 
-def _unready(lab: Lab) -> Sequence[Problem]:
-    if lab.kind != "physical":
+def _unready(lab: Lab, kind: str) -> Sequence[Problem]:
+    """The obstacles to a run on a lab of this ``kind``; none for one of another."""
+    if lab.kind != kind:
         return ()
     # Its package takes its time to be imported.
     from rackloop_labs.readiness import unready
