@@ -37,10 +37,10 @@ def build_image(recipe: GuestRecipe, folder: Path, clock: Clock, say: Say) -> No
     Needs the network, and no root where user namespaces may be used. Raises LabError with what mmdebstrap said last
     where it fails.
     """
-    with tempfile.TemporaryDirectory(prefix="rackloop-image-") as name:
+    with tempfile.TemporaryDirectory(prefix="rackloop-image-", ignore_cleanup_errors=True) as name:
         work = Path(name)
-        # Its own root, seen from here another user, is to read them.
-        work.chmod(0o755)
+        # The root of mmdebstrap's name space, seen from here another user, works here, too.
+        work.chmod(0o1777)
         for stage, files in {"early": recipe.early_files, "late": recipe.files}.items():
             _write(work / stage, files)
         _write(work, {"finish": _finish(recipe)})
@@ -54,7 +54,7 @@ def build_image(recipe: GuestRecipe, folder: Path, clock: Clock, say: Say) -> No
             *(recipe.suite, "/dev/null"),
         ]
         with _unpacking(folder) as out:
-            _run(argv, out, clock, say)
+            _run(argv, out, work, clock, say)
     missing = [part for part in PARTS if not (folder / part).exists()]
     if missing:
         raise LabError(f"mmdebstrap made no {', '.join(missing)}; build it again with an empty cache")
@@ -111,12 +111,13 @@ def _unpacking(folder: Path) -> Iterator[int]:
         raise LabError(f"the image could not be unpacked in {folder}: is its disk full?")
 
 
-def _run(argv: list[str], out: int, clock: Clock, say: Say) -> None:
+def _run(argv: list[str], out: int, work: Path, clock: Clock, say: Say) -> None:
     started_ns = clock.now_ns()
     lines: list[str] = []
     # The descriptor has a number of its own in the script, whatever it is here.
     shell = f'exec "$@" {_OUT}>&{out}'
-    environment = {**os.environ, "PATH": _SBIN, "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
+    environment = {**os.environ, "PATH": _SBIN, "LC_ALL": "C.UTF-8", "TMPDIR": str(work)}
+    environment["DEBIAN_FRONTEND"] = "noninteractive"
     with subprocess.Popen(
         ("sh", "-c", shell, "sh", *argv),
         stdin=subprocess.DEVNULL,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -13,6 +14,8 @@ from rackloop.errors import BadInput
 QEMU = "qemu-system-x86_64"
 _MEMORY = Path("/proc/meminfo")
 _BUILDERS = {"mmdebstrap": "mmdebstrap", "mkfs.ext4": "e2fsprogs"}
+# By which an ordinary user becomes root in a name space.
+_ROOTLESS = {"newuidmap": "uidmap"}
 _RUNNERS = {QEMU: "qemu-system-x86", "setpriv": "util-linux"}
 _QEMU_ANSWERS_S = 30.0
 # For QEMU itself, beside the memory of the guest.
@@ -25,7 +28,7 @@ Find = Callable[[str], str | None]
 def require_programs(*, to_build: bool, find: Find | None = None) -> None:
     """Raise BadInput naming every program that is missing, and the command that installs them."""
     find = find or found
-    wanted = {**_RUNNERS, **(_BUILDERS if to_build else {})}
+    wanted = {**_RUNNERS, **(_BUILDERS if to_build else {}), **(_ROOTLESS if to_build and os.geteuid() else {})}
     missing = {program: package for program, package in wanted.items() if find(program) is None}
     if missing:
         packages = " ".join(dict.fromkeys(missing.values()))

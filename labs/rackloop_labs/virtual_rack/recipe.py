@@ -12,7 +12,9 @@ AGENT_PORT = "rackloop"
 FIRST_SLOT = 0x10
 """The number on the first PCI bus of the first slot for drives."""
 
+# Those of the shipped playbook's roles among them: the guests reach no network to install them from.
 _PACKAGES = (
+    "dmsetup",
     "fio",
     "hdparm",
     "iproute2",
@@ -20,15 +22,20 @@ _PACKAGES = (
     "linux-image-amd64",
     "lsscsi",
     "mdadm",
+    "nftables",
     "nvme-cli",
+    "open-iscsi",
     "openssh-server",
     "pciutils",
     "procps",
     "python3",
+    "python3-apt",
     "sg3-utils",
     "smartmontools",
+    "smp-utils",
     "sudo",
     "systemd-sysv",
+    "targetcli-fb",
     "udev",
 )
 
