@@ -170,8 +170,17 @@ def test_somebodys_data_is_not_written(up: CommandLine, tmp_path: Path) -> None:
     store.close()
 
 
-def test_as_a_rack_that_is_simply_there_it_is_checked_discovered_and_mapped(up: CommandLine) -> None:
-    rehearsal = up.endpoints("virtual")["rehearsal"]
+@pytest.fixture
+def rehearsal(up: CommandLine) -> Iterator[str]:
+    """The description of the rack as a physical one; its store is known on this machine while the test runs."""
+    path: str = up.endpoints("virtual")["rehearsal"]
+    name = load_lab(path).name
+    yield path
+    for left in Path("/var/tmp").glob(f"rackloop-store-of-{name}*"):
+        left.unlink()
+
+
+def test_as_a_rack_that_is_simply_there_it_is_checked_discovered_and_mapped(up: CommandLine, rehearsal: str) -> None:
     checked = up("lab", "check", rehearsal)
     assert checked.status == 0, checked
     found = up("lab", "discover", rehearsal, "--name", "found", "--force")

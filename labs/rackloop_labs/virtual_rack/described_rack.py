@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import socket
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -20,6 +21,7 @@ REHEARSAL = "rehearsal.yaml"
 """The file of the description, in the state directory of a lab that is up."""
 
 _NVME_SERIAL = 20
+_LONGEST_NAME = 16
 
 
 def as_equipment(lab: Lab, endpoints: Mapping[str, Any]) -> Lab:
@@ -66,8 +68,10 @@ def rehearsal(lab: Lab, endpoints: Mapping[str, Any]) -> str:
         }
         for name, drive in lab.drives.items()
     }
+    # A physical rack has one store of leases on a machine, and another user's virtual rack is another rack.
+    place = hashlib.sha256(endpoints["rehearsal"].encode()).hexdigest()[:4]
     document = {
-        "name": f"{lab.name}-rehearsal",
+        "name": f"{lab.name[:_LONGEST_NAME]}-rehearsal-{place}",
         "kind": "physical",
         "controllers": [socket.gethostname()],
         "fabric": {"driver": "flexfabric", "ports": lab.fabric.ports, "control": {"tcp": endpoints["switch"]["tcp"]}},

@@ -23,6 +23,7 @@ from rackloop_labs.virtual_rack.recipe import GuestRecipe
 def endpoints(lab: Lab, state: Path) -> dict[str, Any]:
     """Those of a lab as if it were up."""
     return {
+        "rehearsal": str(state / "rehearsal.yaml"),
         "switch": {"tcp": "127.0.0.1:5025", "tty": "/dev/pts/9"},
         "ssh": {"user": "root", "key_file": str(state / "guest_key"), "known_hosts": str(state / "known_hosts")},
         "servers": {
@@ -82,7 +83,7 @@ def test_the_rehearsal_is_a_sound_description_of_the_same_rack(tmp_path: Path) -
     file = tmp_path / "rehearsal.yaml"
     file.write_text(rehearsal(lab, endpoints(lab, tmp_path)))
     again = load_lab(file)
-    assert (again.name, again.kind) == ("virtual-rehearsal", LabKind.PHYSICAL)
+    assert (again.name[:-4], again.kind) == ("virtual-rehearsal-", LabKind.PHYSICAL)
     assert again.baseline_map() == lab.baseline_map()
     assert {name: (drive.serial, drive.size, drive.model, drive.scratch) for name, drive in again.drives.items()} == {
         name: (drive.serial, drive.size, drive.model, drive.scratch) for name, drive in lab.drives.items()
