@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from importlib.metadata import version
@@ -299,6 +300,25 @@ def test_two_first_starts_share_one_installation(machine: Machine) -> None:
     calls = machine.calls()
     assert sum("-m venv" in call for call in calls) == 1
     assert sum("cargo build" in call and "--bin rackd" in call for call in calls) == 1
+
+
+def test_a_signal_to_all_of_a_first_start_ends_what_it_began(machine: Machine, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    machine.put("cargo", CARGO.replace("mkdir", f"read -r _ <{gate}\nmkdir"))
+    started = subprocess.Popen(
+        (machine.root / "rackloop", "run"),
+        env=machine.environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert started.stderr is not None
+    next(line for line in started.stderr if " s: installing native programs\n" in line)
+    os.killpg(started.pid, signal.SIGTERM)
+    # What is left of it has the pipe open.
+    started.communicate(timeout=20)
+    assert started.returncode != 0
 
 
 def test_without_root_it_prints_the_one_command(machine: Machine) -> None:
