@@ -215,7 +215,7 @@ def _print_dry_run(entries: list[DryRunEntry], plan: Plan, lab: Lab, servers: Se
         if disturbed := _disturbed(test, lab):
             console.print(f"  drives disturbed, not erased: {escape(', '.join(disturbed))}")
         if len(test.faults) <= _FAULTS_IN_A_LINE:
-            console.print(f"  faults: {escape(', '.join(test.faults)) or 'none'}")
+            console.print(f"  faults: {escape(', '.join(test.faults)) or 'none declared'}")
         else:
             console.print(f"  faults: {len(test.faults)}")
             console.print(escape("\n".join(f"    {fault}" for fault in test.faults)))
