@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 from rackloop.clock import Deadline
-from rackloop.errors import DeadlineExceeded, LabError, NotConnected, ProtocolError
+from rackloop.errors import DeadlineExceeded, LabError, NameUnknown, NotConnected, ProtocolError
 from rackloop_drivers.boxes import Login
 from rackloop_drivers.endpoint import host_and_port
 from rackloop_drivers.power.snmp._codec import Oid
@@ -89,6 +90,9 @@ class SnmpAgent:
         try:
             failure, status, _, found = await ask(command, password, objects)
         except PySnmpError as error:
+            if isinstance(unresolved := error.__context__, socket.gaierror):
+                said = f"{self.address}: the name {self._endpoint[0]!r} does not resolve ({unresolved.strerror})"
+                raise NameUnknown(f"{said}; look at it in the lab description, or ask the name service") from None
             raise NotConnected(f"{self.address} cannot be asked: {_words(error)}; check the address") from None
         if isinstance(failure, errind.RequestTimedOut):
             raise NotConnected(
