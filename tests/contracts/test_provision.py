@@ -75,9 +75,7 @@ def test_the_site_is_provisioned_once_and_taken_back_exactly(rack: MockRack) -> 
     )
     assert "cannot be written (Read-only file system)" in reason(first, "srv4", "base_tools", "Install the packages")
     assert "user namespace" in reason(first, "srv4", "nvme_tcp_target", "Load the target's kernel modules")
-    assert "systemd is not running" in reason(
-        first, "srv4", "iscsi_target", "Have the target run, now and at every boot"
-    )
+    assert "systemd is not running" in reason(first, "srv4", "iscsi_target", "Enable and start the target service")
     assert all(task.reason for task in first.tasks if task.status is TaskStatus.SKIPPED)
 
     assert play(rack, "site", "srv4").hosts["srv4"].changed == 0

@@ -49,7 +49,7 @@ def test_a_run_provisions_its_servers_first_and_its_report_shows_every_task(rack
     }
     ran = results.of_kind("task.ran")
     assert {event.server for event in ran} == {"srv1", "srv2", "srv3", "srv4"}
-    assert {(event.status, event.role) for event in ran if event.task == "Write what the target offers"} == {
+    assert {(event.status, event.role) for event in ran if event.task == "Write the target configuration"} == {
         ("changed", "iscsi_target")
     }
     assert all(event.test == "provisioning" and event.started_ns < event.ended_ns for event in ran)
@@ -59,10 +59,10 @@ def test_a_run_provisions_its_servers_first_and_its_report_shows_every_task(rack
     result = allure_result(results, "Provisioning")
     (whole,) = result["steps"]
     steps = {step["name"]: step for step in whole["steps"]}
-    made = steps["iscsi_target: Write what the target offers (4 changed)"]
+    made = steps["iscsi_target: Write the target configuration (4 changed)"]
     assert sorted(step["name"] for step in made["steps"]) == [f"srv{n} changed" for n in (1, 2, 3, 4)]
     assert made["stop"] > made["start"]
-    left_out = steps["iscsi_target: Have the target run, now and at every boot (4 skipped)"]
+    left_out = steps["iscsi_target: Enable and start the target service (4 skipped)"]
     assert left_out["status"] == "skipped"
     assert left_out["steps"][0]["name"].endswith("services cannot be managed (systemd is not running)")
 
@@ -89,7 +89,7 @@ def test_servers_are_provisioned_and_given_back_by_hand(rackloop: CommandLine) -
     chosen = ("--roles", "iscsi_target")
     first = rackloop("lab", "provision", "mock", *chosen, "--set", "iscsi_target_port=9999")
     assert first.status == 0, first
-    assert first.out.count("changed      iscsi_target: Write what the target offers") == 4
+    assert first.out.count("changed      iscsi_target: Write the target configuration") == 4
     assert "left out, services cannot be managed (systemd is not running): iscsi_target: " in first.out
     again = rackloop("lab", "provision", "mock", *chosen, "--set", "iscsi_target_port=9999")
     assert again.status == 0, again
