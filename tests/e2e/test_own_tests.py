@@ -114,6 +114,7 @@ def test_plain_pytest_runs_it_on_the_mock_lab(rackloop: CommandLine) -> None:
         (("smoke", "storm", "--lab", "mock"), "one plan, test file or folder a run: 'storm' is one too many"),
         (("my_tests",), "no plan is named 'my_tests' in testplans and"),
         (("mine/my_tests",), "there is no plan at mine/my_tests; check the path"),
+        (("fabric/identity", "--lab", "mock"), "fabric/identity is a test, and a plan says with which limits it runs"),
         (("test_no.py",), "there is no test file test_no.py"),
         (("test_no.py", "--testplans", "."), "--testplans is for a plan, and test_no.py is a test file"),
     ],

@@ -342,7 +342,7 @@ class _Judgement:
         readings = self.measurement.readings
         late = [one for one in readings if self._is_outside_at(one.value) != self._is_outside_at(one.corrected)]
         up_to = max((abs(one.value - one.corrected) for one in late), default=self.measurement.error)
-        by = f"the measuring machine was late by up to {format_quantity(up_to, self.measurement.unit)}"
+        by = f"the measuring machine may have added up to {format_quantity(up_to, self.measurement.unit)}"
         keys = {one.cluster for one in readings}
         if len(keys) > 1:
             in_how_many = f" in {len({one.cluster for one in late})} of {len(keys)} changes"

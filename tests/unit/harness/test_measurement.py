@@ -100,7 +100,7 @@ def test_what_the_machine_added_is_not_held_against_the_product() -> None:
     found = late(samples, errors, at_most(0.020), clusters)
     assert (found.verdict, found.cause) == (Verdict.UNKNOWN, Cause.HARNESS)
     assert str(found.reason).endswith(
-        "the measuring machine was late by up to 138 ms in 4 of 400 changes: run it on a quieter machine"
+        "the measuring machine may have added up to 138 ms in 4 of 400 changes: run it on a quieter machine"
     )
 
 

@@ -58,6 +58,16 @@ def test_limits_of_nothing_at_all_are_counted_and_never_the_closest(tmp_path: Pa
     assert line_of(shown(tmp_path), "PASS").endswith("1 limit kept")
 
 
+def test_a_pass_that_measured_nothing_says_so(tmp_path: Path) -> None:
+    example = ExampleRun(tmp_path)
+    for test in ("provisioning", "own::nothing"):
+        example.start(test, "look")
+        example.finish(test)
+    example.close()
+    assert line_of(shown(tmp_path), "PASS own").endswith("nothing measured")
+    assert "nothing" not in line_of(shown(tmp_path), "PASS prov").replace("own::nothing", "")
+
+
 def test_headlines_are_shown_and_the_rest_where_everything_is_asked_for(tmp_path: Path) -> None:
     measured_run(tmp_path)
     text = shown(tmp_path)
