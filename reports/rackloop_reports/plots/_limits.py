@@ -16,7 +16,7 @@ from rackloop_reports.record import TestRecord
 _FAR_LINEAR, _FAR_LOGARITHMIC = 6.0, 30.0
 _FONT_SIZE = 8
 _STALL = "stall"
-_GROUND = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.65}
+GROUND = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.65}
 _MOST_AT_EDGE = 2
 # The room of the words, as a share of the axes.
 _ROOM = 0.08
@@ -92,7 +92,9 @@ def draw_limits(axes: Axes, limits: Sequence[LimitLine], factor: float, *, is_ac
             offset, va = ((-3, -3), "top") if limit.is_least else ((-3, 3), "bottom")
             _write(axes, words, (1.0, value), ("axes fraction", "data"), offset, "right", va)
         else:
-            _write(axes, words, (value, 0.02), ("data", "axes fraction"), (-3, 0), "right", "bottom", rotation=90)
+            # On the side where what keeps the limit is not, as far as the axes go there.
+            offset, ha = ((-3, 0), "right") if limit.is_least else ((3, 0), "left")
+            _write(axes, words, (value, 0.02), ("data", "axes fraction"), offset, ha, "bottom", rotation=90)
     for is_above in (True, False):
         far = sorted((limit for limit, side in sides.items() if side is is_above), key=lambda limit: limit.value)
         _name_at_edge(axes, far if is_above else far[::-1], is_above=is_above, is_across=is_across)
@@ -117,7 +119,7 @@ def mark_limit(
         textcoords="offset points",
         color=RED,
         fontsize=_FONT_SIZE - 1,
-        bbox=_GROUND,
+        bbox=GROUND,
         zorder=4,
         **beside,  # type: ignore[arg-type]  # the alignment of a text
     )
@@ -188,6 +190,6 @@ def _write(
         rotation=rotation,
         color=RED,
         fontsize=_FONT_SIZE,
-        bbox=_GROUND,
+        bbox=GROUND,
         zorder=4,
     )

@@ -38,7 +38,9 @@ def evidence_timeline(evidence: EvidenceGathered, source: Source) -> Figure:
     axes.set_yticks(range(len(lanes)), [f"{name} ({len(evidence.lanes[name])})" for name in lanes])
     axes.set_ylim(len(lanes) - 0.4, -0.75)
     label_time(axes, "Time since the test began")
-    axes.set_title(source.title("What was written down, on one time base"), pad=16)
+    axes.set_title(
+        source.title(f"Logs of all sources around {evidence.test.partition('::')[0]}, on one time base"), pad=16
+    )
     put_caption(
         figure,
         source.caption(

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from rackloop.measurement import Distribution, Interval
-from rackloop_reports.plots._limits import LimitLine, draw_limits
+from rackloop_reports.plots._limits import GROUND, LimitLine, draw_limits
 from rackloop_reports.plots._style import (
     BLACK,
     CYCLE,
@@ -199,7 +199,8 @@ def _ecdf(axes: Axes, entry: StackLatency) -> None:
         x, np.clip(y - half, 0, 1), np.clip(y + half, 0, 1), step="post", color=CYCLE[0], alpha=0.2, linewidth=0
     )
     axes.step(x, y, where="post", color=CYCLE[0], linewidth=1.7)
-    for share, name, above_pt in ((0.5, "median", 0), (0.99, "p99", 9)):
+    # The words of a limit stand below the median.
+    for share, name, above_pt, lower_pt in ((0.5, "median", 9, 0), (0.99, "p99", 9, 16)):
         value_ms = samples.quantile(share) * 1e3
         # A label has room on the side where the axis is long.
         is_left = value_ms - values_ms[0] < 0.5 * (values_ms[-1] - values_ms[0])
@@ -207,11 +208,13 @@ def _ecdf(axes: Axes, entry: StackLatency) -> None:
         axes.annotate(
             f"{name} {milliseconds(value_ms / 1e3)}",
             (value_ms, share),
-            (7 if is_left else -7, above_pt - (16 if is_left and above_pt else 0)),
+            (7 if is_left else -7, above_pt - (lower_pt if is_left else 0)),
             textcoords="offset points",
             ha="left" if is_left else "right",
             va="center",
             fontsize=8.5,
+            bbox=GROUND,
+            zorder=5,
         )
     axes.set_ylim(0, 1.08)
     axes.margins(x=0.12)
