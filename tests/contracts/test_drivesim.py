@@ -52,7 +52,7 @@ def missed(executor: LocalExecutor, profile: Profile) -> dict[str, str]:
 @pytest.mark.parametrize("name", profile_names())
 def test_a_profile_meets_its_published_figures(executor: LocalExecutor, name: str) -> None:
     profile = load_profile(name)
-    assert profile.published
+    assert bool(profile.published) is (profile.timing["kind"] != "ideal"), "only a drive without a model has no figures"
     assert missed(executor, profile) == {}
 
 

@@ -22,7 +22,7 @@ from rackloop.errors import (
 from rackloop_drivers.host._access import SshAccess
 from rackloop_drivers.host._known_hosts import KnownHosts
 from rackloop_drivers.host._login import Answer, answer_to, offers, refusal
-from rackloop_drivers.host._paramiko import load_paramiko
+from rackloop_drivers.host._paramiko import hang_up, load_paramiko
 
 if TYPE_CHECKING:
     from paramiko import Channel, Transport
@@ -73,9 +73,18 @@ class Connection:
         if channel is None:
             raise LabError(f"{what} was refused: does MaxSessions in its sshd_config allow the 10 that are needed?")
         if deadline.is_over():
-            channel.close()
+            hang_up(channel)
             raise DeadlineExceeded(f"{what}: there was no time left; give it more, or look at the server's load")
         return channel
+
+    @contextlib.contextmanager
+    def session(self, deadline: Deadline) -> Iterator[Channel]:
+        """A new channel for as long as the block lasts; raises as :meth:`open_session` does."""
+        channel = self.open_session(deadline)
+        try:
+            yield channel
+        finally:
+            hang_up(channel)
 
     def execute(self, channel: Channel, command: str, what: str, deadline: Deadline) -> None:
         """Have the server's login shell run the simple ``command``, as root where the access has ``sudo``.
@@ -166,7 +175,7 @@ def connect(access: SshAccess, deadline: Deadline) -> Connection:
 def _require_root(access: SshAccess, connection: Connection, deadline: Deadline) -> None:
     """Raise LoginRefused where ``sudo`` does not let the account be root."""
     what = f"{access}: sudo"
-    with contextlib.closing(connection.open_session(deadline)) as channel:
+    with connection.session(deadline) as channel:
         connection.execute(channel, "true", what, deadline)
         if not channel.status_event.wait(min(deadline.remaining_s(), threading.TIMEOUT_MAX)):
             raise DeadlineExceeded(f"{what} did not answer in time; does it ask another machine for its rules?")

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from threading import Lock
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from paramiko import Channel
 
 _UNUSED = "invoke"
 _LOADING = Lock()
@@ -26,3 +31,9 @@ def load_paramiko() -> None:
         finally:
             if not is_wanted:
                 del sys.modules[_UNUSED]
+
+
+def hang_up(channel: Channel) -> None:
+    """Close a channel, also one whose connection is lost: paramiko raises EOFError there."""
+    with suppress(OSError, EOFError):
+        channel.close()

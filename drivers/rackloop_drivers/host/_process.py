@@ -11,6 +11,7 @@ from rackloop.abilities import Completed
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected, ToolError
 from rackloop_drivers.host._line_buffer import LineBuffer
+from rackloop_drivers.host._paramiko import hang_up
 from rackloop_drivers.host._wrapper import ZERO, Head, OpenTail, Tail, told
 
 if TYPE_CHECKING:
@@ -270,7 +271,7 @@ class SshProcess:
         self._lines.is_complete = True
         with self._sending:
             self._has_input = False
-            self._channel.close()
+            hang_up(self._channel)
         self._owner.note_end(self)
 
     def _close_input(self, deadline: Deadline) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
 
 from rackloop.clock import Deadline
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected
 from rackloop_drivers.host._access import SshAccess
 from rackloop_drivers.host._connection import Connection, connect
+from rackloop_drivers.host._paramiko import hang_up
 from rackloop_drivers.stream_console import MOST_BYTES
 
 if TYPE_CHECKING:
@@ -75,8 +75,7 @@ class ShellStream:
 
     def close(self) -> None:
         """Hang up."""
-        with contextlib.suppress(EOFError, OSError):
-            self._channel.close()
+        hang_up(self._channel)
         self._connection.close()
 
     def _lost(self, reason: object) -> NotConnected:

@@ -17,6 +17,7 @@ from rackloop.names import require_file_name
 from rackloop.safety import END_ALL
 from rackloop_drivers.host._access import SshAccess
 from rackloop_drivers.host._connection import Connection, connect
+from rackloop_drivers.host._paramiko import hang_up
 from rackloop_drivers.host._process import SshProcess
 from rackloop_drivers.host._stream import SshStream
 from rackloop_drivers.host._watchdog import Watchdog
@@ -284,7 +285,7 @@ class SshHost:
         try:
             connection.execute(channel, wrapped(command, label), str(process), deadline)
         except BaseException:
-            channel.close()
+            hang_up(channel)
             raise
         return process
 
@@ -331,7 +332,7 @@ class SshHost:
     def _do(self, connection: Connection, argv: Sequence[str], deadline: Deadline) -> None:
         """Run a short command of our own to its end, whether or not there is room for another."""
         what = f"{self.name}: {told(argv)}"
-        with contextlib.closing(connection.open_session(deadline)) as channel:
+        with connection.session(deadline) as channel:
             connection.execute(channel, shlex.join(argv), what, deadline)
             if not channel.status_event.wait(min(deadline.remaining_s(), threading.TIMEOUT_MAX)):
                 raise DeadlineExceeded(f"{what}: it did not end in time")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from rackloop.clock import Deadline
 from rackloop.safety import END_LABELLED
 from rackloop_drivers.host._connection import Connection
+from rackloop_drivers.host._paramiko import hang_up
 
 if TYPE_CHECKING:
     from paramiko import Channel
@@ -82,7 +83,7 @@ class Watchdog:
         try:
             connection.execute(self._channel, command, f"{server}: the watchdog of its commands", deadline)
         except BaseException:
-            self._channel.close()
+            hang_up(self._channel)
             raise
         self._beating = threading.Thread(target=self._beat, name=f"watchdog of {server}", daemon=True)
         self._beating.start()
