@@ -86,7 +86,7 @@ def test_a_plan_that_cannot_be(rackloop: CommandLine, entry: dict[str, Any], sai
 def test_an_ability_nobody_knows(rackloop: CommandLine, how: tuple[str, ...]) -> None:
     plan = rackloop.plan(IDENTITY | {"requires": ["fabric.remaps"]})
     ended = rackloop("run", plan, "--lab", "mock", "--out", "out", *how)
-    ended.refused(2, "no ability is named 'fabric.remaps'", "did you mean fabric.remap?")
+    ended.refused(2, "no ability is named 'fabric.remaps'", "did you mean 'fabric.remap'?")
     assert nothing_was_done(rackloop)
 
 
