@@ -13,19 +13,16 @@ import asyncio
 import contextlib
 import json
 import os
-import signal
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from rackloop.clock import RealClock
-from rackloop.errors import EXIT_BAD_INPUT, EXIT_LAB_FAILED, BadInput, LabError, RackloopError
-from rackloop.lab import Lab, LabState, load_lab
+from rackloop.errors import LabError
+from rackloop.lab import Lab, LabState
 from rackloop_drivers.boxes import SimulatedSwitch
 from rackloop_drivers.rackd import RackdLink
-from rackloop_labs._complaints import complain_briefly
 from rackloop_labs._fixed_cabling import numbered
+from rackloop_labs._lab_main import run_lab, told_to_end
 from rackloop_labs._rackd_config import CONTROL_SOCKET, NBD_SOCKET, SAVED_MAP, TRUTH_LOG, rackd_config
 from rackloop_labs._rackd_process import start_rackd, stop_process, write_whole
 from rackloop_labs.described import description_digest
@@ -43,35 +40,14 @@ _LEFT_BEHIND = (CONTROL_SOCKET, NBD_SOCKET, TRUTH_LOG, SAVED_MAP, "rackd.json")
 
 def main() -> None:
     """Run the lab named on the command line until it is told to end; what goes wrong is said on standard error."""
-    parser = argparse.ArgumentParser(prog="labd", description="The process behind a mock lab.")
-    parser.add_argument("lab", type=Path, help="the lab description")
-    parser.add_argument("--state", type=Path, required=True, help="the lab's state directory")
-    parser.add_argument("--seed", type=int, required=True, help="seed of everything random in the simulated rack")
-    parser.add_argument("--ready-fd", type=int, required=True, help="written to once the lab is up")
-    parser.add_argument("--leash-fd", type=int, help="the lab ends when the other end of this pipe is closed")
-    options = parser.parse_args()
-    complain_briefly(sys.stderr)
-    state = LabState(options.state)
-    lock = state.take()
-    if lock is None:
-        sys.exit("labd: another process is this lab")
-    try:
-        asyncio.run(_live(load_lab(options.lab), state, options))
-    except (RackloopError, OSError) as error:
-        sys.stderr.write(f"labd: {error}\n")
-        sys.exit(EXIT_BAD_INPUT if isinstance(error, BadInput) else EXIT_LAB_FAILED)
+    run_lab(_live, "labd", "The process behind a mock lab.")
 
 
 async def _live(described: Lab, state: LabState, options: argparse.Namespace) -> None:
     # rackd always has a switch; one that joins fixed cables is told nothing and shown to nobody.
     lab = numbered(described)
     _clear(state)
-    told_to_end = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told_to_end.set)
-    if options.leash_fd is not None:
-        loop.add_reader(options.leash_fd, told_to_end.set)
+    told = told_to_end(options)
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(_clear, state)
         switch = await fabric_driver(described.fabric).simulated(state) if described.has_switch else None
@@ -95,9 +71,9 @@ async def _live(described: Lab, state: LabState, options: argparse.Namespace) ->
         os.close(options.ready_fd)
         parts = {"rackd": rackd} if switch is None else {"rackd": rackd, "the switch": switch.process}
         waits = [asyncio.create_task(part.wait()) for part in parts.values()]
-        waits.append(asyncio.create_task(told_to_end.wait()))
+        waits.append(asyncio.create_task(told.wait()))
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        if not told_to_end.is_set():
+        if not told.is_set():
             ended = " and ".join(
                 f"{name} with status {part.returncode}" for name, part in parts.items() if part.returncode is not None
             )

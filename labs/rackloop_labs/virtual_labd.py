@@ -12,16 +12,13 @@ import asyncio
 import contextlib
 import json
 import os
-import signal
-import sys
-from pathlib import Path
 from typing import Any
 
 from rackloop.clock import RealClock
-from rackloop.errors import EXIT_BAD_INPUT, EXIT_LAB_FAILED, BadInput, LabError, RackloopError
-from rackloop.lab import Lab, LabState, load_lab
+from rackloop.errors import LabError
+from rackloop.lab import Lab, LabState
 from rackloop_drivers.fabric.flexfabric import FlexFabricDriver, RackdMatrix, SwitchPeer
-from rackloop_labs._complaints import complain_briefly
+from rackloop_labs._lab_main import run_lab, told_to_end
 from rackloop_labs._rackd_config import CONTROL_SOCKET, NBD_SOCKET, SAVED_MAP, TRUTH_LOG, rackd_config
 from rackloop_labs._rackd_process import start_rackd, stop_process, write_whole
 from rackloop_labs.described import description_digest
@@ -43,23 +40,7 @@ _STACK = {"guest": {"online_ms": 0.5, "spread_ms": 0.01, "phy_us": [300, 400]}}
 
 def main() -> None:
     """Run the lab named on the command line until it is told to end; what goes wrong is said on standard error."""
-    parser = argparse.ArgumentParser(prog="virtual_labd", description="The process behind a virtual lab.")
-    parser.add_argument("lab", type=Path, help="the lab description")
-    parser.add_argument("--state", type=Path, required=True, help="the lab's state directory")
-    parser.add_argument("--seed", type=int, required=True, help="seed of everything random in the simulated drives")
-    parser.add_argument("--ready-fd", type=int, required=True, help="written to once the lab is up")
-    parser.add_argument("--leash-fd", type=int, help="the lab ends when the other end of this pipe is closed")
-    options = parser.parse_args()
-    complain_briefly(sys.stderr)
-    state = LabState(options.state)
-    lock = state.take()
-    if lock is None:
-        sys.exit("labd: another process is this lab")
-    try:
-        asyncio.run(_live(load_lab(options.lab), state, options))
-    except (RackloopError, OSError) as error:
-        sys.stderr.write(f"labd: {error}\n")
-        sys.exit(EXIT_BAD_INPUT if isinstance(error, BadInput) else EXIT_LAB_FAILED)
+    run_lab(_live, "virtual_labd", "The process behind a virtual lab.")
 
 
 async def _live(lab: Lab, state: LabState, options: argparse.Namespace) -> None:
@@ -67,12 +48,7 @@ async def _live(lab: Lab, state: LabState, options: argparse.Namespace) -> None:
     clock = RealClock()
     saved = GuestCache(clock).require(lab.name)
     require_memory(len(lab.servers), saved.recipe.memory_mib)
-    told_to_end = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told_to_end.set)
-    if options.leash_fd is not None:
-        loop.add_reader(options.leash_fd, told_to_end.set)
+    told = told_to_end(options)
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(_clear, state)
         rackd = await start_rackd(_rackd_document(lab, state, options.seed), state)
@@ -95,18 +71,18 @@ async def _live(lab: Lab, state: LabState, options: argparse.Namespace) -> None:
         stack.callback(state.endpoints_file.unlink, missing_ok=True)
         os.write(options.ready_fd, b"up\n")
         os.close(options.ready_fd)
-        await _until_ended(told_to_end, following, rackd, guests, state)
+        await _until_ended(told, following, rackd, guests, state)
 
 
 async def _until_ended(
-    told_to_end: asyncio.Event,
+    ending: asyncio.Event,
     following: asyncio.Task[None],
     rackd: asyncio.subprocess.Process,
     guests: Guests,
     state: LabState,
 ) -> None:
     """Return when the lab is told to end. Raises LabError where a part of it ends by itself."""
-    told = asyncio.create_task(told_to_end.wait())
+    told = asyncio.create_task(ending.wait())
     drives, guest = asyncio.create_task(rackd.wait()), asyncio.create_task(guests.ended())
     await asyncio.wait((told, following, drives, guest), return_when=asyncio.FIRST_COMPLETED)
     if not told.done() and not drives.done() and not guest.done():
