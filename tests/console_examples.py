@@ -38,11 +38,12 @@ _MOST_S = 900.0
 _INCONCLUSIVE = 3
 _FILE = re.compile(r"^<!--- file: (?P<name>\S+) -->\n\n(?P<fence>```\w+\n)(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
 _LEASE = r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{8}\b"
-# What differs from run to run: a duration whatever its unit, numbers and times of day, accounts, ids of leases.
+# What differs from run to run: a duration whatever its unit, numbers and times of day, accounts, ids of leases. The ids
+# that were said are the pattern's groups: by themselves, those of eight decimal digits look like any number.
 _VARIES = [
     (r"\d[\d.,]* (?:ns|us|µs|ms|s|min|h)\b", r"\d[\d.,]* (?:ns|us|µs|ms|s|min|h)"),
     (r"[\w.-]+@[\w.-]+", r"[\w.-]+@[\w.-]+"),
-    (_LEASE, "[0-9a-f]{8}"),
+    (_LEASE, "([0-9a-f]{8})"),
     (r"\d[\d.,:-]*", r"\d[\d.,:-]*"),
     (r" ?\.\.\. ?", ".*"),
 ]
@@ -72,9 +73,10 @@ class Command:
                 return self.line + _UNRENDERED
         return self.line
 
-    def agrees(self, said: str) -> bool:
-        """Whether the output is what is shown, but for what varies and for what ``...`` stands for."""
-        return re.fullmatch(_pattern(self.shown), _collapsed(said), re.DOTALL) is not None
+    def leases(self, said: str) -> dict[str, str] | None:
+        """The lease said for each lease shown; None where the output differs by more than what varies and ``...``."""
+        agreed = re.fullmatch(_pattern(self.shown), _collapsed(said), re.DOTALL)
+        return None if agreed is None else dict(zip(re.findall(_LEASE, self.shown), agreed.groups(), strict=True))
 
 
 def commands_of(block: str) -> Iterator[Command]:
@@ -170,9 +172,10 @@ def evaluate(example: Example) -> str | None:
         line = re.sub(_LEASE, lambda found: ids.get(found[0], found[0]), command.run_as())
         status, said = checkout.run(line)
         if command.is_whole and command.shown.strip():
-            if not command.agrees(said):
+            leases = command.leases(said)
+            if leases is None:
                 return f"$ {line}\nshown:\n{command.shown}\nsaid, with exit status {status}:\n{said}"
-            ids.update(zip(re.findall(_LEASE, command.shown), re.findall(_LEASE, said), strict=False))
+            ids.update(leases)
         elif status and not (status == _INCONCLUSIVE and "rackloop run " in line):
             return f"$ {line}\nexit status {status}; it said:\n{said}"
     return None

@@ -109,10 +109,11 @@ def test_what_a_command_says_is_compared_but_for_what_varies() -> None:
         """
     up, lease = commands_of(block)
     assert (up.line, lease.line) == ("rackloop lab up mock", "rackloop lab lease mock --for 2h")
-    assert up.agrees("lab mock is up (312 ms): 4 servers\n")
-    assert not up.agrees("lab mock is down\n")
-    assert lease.agrees("waited\nlease 0a1b2c3d of root@node\n")
-    assert not lease.agrees("waited\nlease is lost\n")
+    assert up.leases("lab mock is up (312 ms): 4 servers\n") == {}
+    assert up.leases("lab mock is down\n") is None
+    assert lease.leases("waited\nlease 0a1b2c3d of root@node\n") == {"415603aa": "0a1b2c3d"}
+    assert lease.leases("waited 20261122\nlease 41096133 of root@node\n") == {"415603aa": "41096133"}
+    assert lease.leases("waited\nlease is lost\n") is None
 
 
 def test_a_command_that_takes_minutes_is_only_planned() -> None:
