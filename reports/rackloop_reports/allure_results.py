@@ -72,6 +72,7 @@ def complete(run: RunRecord, results: Path, run_dir: Path) -> list[Plot]:
             old.unlink()
     written = _by_test(results)
     plots = RunPlots(run)
+    plots.draw_all()
     for test in run.tests:
         _complete_test(test, run, plots.plots_of([test]), results, run_dir, written.get(test.id))
     of_run = plots.plots_of(run.tests)

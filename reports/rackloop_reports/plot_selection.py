@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rackloop.record import Measured
 from rackloop.units import parse_size
+from rackloop_reports.plot_drawing import encoded
 from rackloop_reports.record import RunRecord, TestRecord, fault_records, samples_of
 
 if TYPE_CHECKING:
@@ -49,6 +50,10 @@ class Plot:
         return {"svg": "image/svg+xml", "png": "image/png"}[self.kind]
 
 
+# A plot's name, the tests it is of, and what draws it.
+_Wanted = tuple[str, Sequence[TestRecord], Callable[[], "Figure"]]
+
+
 class RunPlots:
     """The plots of a run and of its tests. A plot that a test and the whole run share is drawn once."""
 
@@ -58,6 +63,17 @@ class RunPlots:
 
     def plots_of(self, tests: Sequence[TestRecord]) -> list[Plot]:
         """The plots that the measurements and remaps of ``tests`` allow, most telling first."""
+        wanted = self._wanted(tests)
+        self._draw(wanted)
+        return [self._drawn[_key(name, of)] for name, of, _ in wanted]
+
+    def draw_all(self) -> None:
+        """Draw the plots of each test and of the run, side by side; :meth:`plots_of` has them then."""
+        groups = [self._run.tests, *([test] for test in self._run.tests)]
+        self._draw([wanted for tests in groups for wanted in self._wanted(tests)])
+
+    def _wanted(self, tests: Sequence[TestRecord]) -> list[_Wanted]:
+        """The plots that ``tests`` allow, not drawn."""
         broken = [test for test in tests if test.faults]
         timed = [test for test in tests if test.remaps or (test.series and not test.faults)]
         remapping = [test for test in timed if test.remaps]
@@ -67,13 +83,14 @@ class RunPlots:
         failed = [(test, test.evidence) for test in tests if test.evidence is not None and test.evidence.lanes]
         if not (timed or broken or latency or throughput or characterizing or erasure or failed):
             return []
+        # Imported before processes are forked that draw with it.
         from rackloop_reports import plots
         from rackloop_reports.plots.characterize_select import characterize_drawings
         from rackloop_reports.plots.erasure_select import erasure_drawings
 
         source = plots.Source.of(self._run)
         remaps = [remap for test in remapping for remap in test.remaps]
-        wanted: list[tuple[str, list[TestRecord], Callable[[], Figure]]] = [
+        wanted: list[_Wanted] = [
             ("Remap latency by driver stack", latency, lambda: plots.figure_2(_latencies(latency), source)),
             ("Remap latency, whole distribution", latency, lambda: plots.latency_ecdf(_latencies(latency), source)),
             ("Throughput by block size", throughput, lambda: plots.figure_3(_throughputs(throughput), source)),
@@ -96,17 +113,15 @@ class RunPlots:
             (f"{_EVIDENCE}{test.id}", [test], partial(plots.evidence_timeline, evidence, source))
             for test, evidence in failed
         ]
-        return [self._draw(name, of, draw) for name, of, draw in wanted if of]
+        return [(name, of, draw) for name, of, draw in wanted if of]
 
-    def _draw(self, name: str, tests: Sequence[TestRecord], draw: Callable[[], Figure]) -> Plot:
-        from rackloop_reports import plots
-
-        key = (name, tuple(test.id for test in tests))
-        if key not in self._drawn:
-            kind: Literal["svg", "png"] = "png" if sum(_marks(name, test) for test in tests) > _VECTOR_MARKS else "svg"
-            mark = " (simulated)" if self._run.is_simulated else ""
-            self._drawn[key] = Plot(name + mark, kind, plots.encode(draw(), kind))
-        return self._drawn[key]
+    def _draw(self, wanted: Sequence[_Wanted]) -> None:
+        """Draw what was not drawn yet."""
+        new = {_key(name, of): (name, of, draw) for name, of, draw in wanted if _key(name, of) not in self._drawn}
+        mark = " (simulated)" if self._run.is_simulated else ""
+        drawings = [(draw, _kind(name, of)) for name, of, draw in new.values()]
+        for (key, (name, _, _)), (_, kind), data in zip(new.items(), drawings, encoded(drawings), strict=True):
+            self._drawn[key] = Plot(name + mark, kind, data)
 
     def _timeline(self, tests: Sequence[TestRecord], source: Source) -> Figure:
         from rackloop_reports import plots
@@ -124,6 +139,14 @@ class RunPlots:
         series = [entry for test in tests for entry in test.series]
         limits = plots.stall_limits(tests)
         return plots.fault_timeline(faults, series, self._run.started_ns, self._run.ended_ns, source, limits)
+
+
+def _key(name: str, tests: Sequence[TestRecord]) -> tuple[str, tuple[str, ...]]:
+    return name, tuple(test.id for test in tests)
+
+
+def _kind(name: str, tests: Sequence[TestRecord]) -> Literal["svg", "png"]:
+    return "png" if sum(_marks(name, test) for test in tests) > _VECTOR_MARKS else "svg"
 
 
 def _measuring(tests: Sequence[TestRecord], *names: str) -> list[TestRecord]:

@@ -35,6 +35,7 @@ class KeptLinks:
     def __init__(self, lab: Lab, disturbs: Collection[str]) -> None:
         self._lab = lab
         self._drives = {name for name, drive in lab.drives.items() if not drive.scratch and name not in disturbs}
+        self._due = lab.baseline_map()
         self._by_port: dict[int, list[str]] = {}
         for number, drive in _places(lab):
             if drive in self._drives:
@@ -46,9 +47,8 @@ class KeptLinks:
 
     def require_map(self, before: PortMap, after: PortMap) -> None:
         """Return where going from one map to the other takes none away. Raises LinkKept."""
-        due = self._lab.baseline_map()
         lost = before.ports() & disturbed_ports(before, after)
-        self._require(port for port in lost if after.peer_of(port) != due.peer_of(port))
+        self._require(port for port in lost if after.peer_of(port) != self._due.peer_of(port))
 
     def require_signal(self, ports: Iterable[int], live: PortMap) -> None:
         """Return where none goes over these ports, whichever end they are. Raises LinkKept."""
