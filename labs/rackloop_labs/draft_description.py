@@ -26,6 +26,8 @@ FILL_IN = "FILL IN"
 _PORT_OF = (
     re.compile(r"(pci-[0-9a-f:.]+-sas-exp0x[0-9a-f]{16})-phy\d+-lun-\d+"),
     re.compile(r"(pci-[0-9a-f:.]+-sas-phy\d+)-lun-\d+"),
+    # An adapter whose driver tells of no PHYs: a RAID controller's, or that of a virtual rack.
+    re.compile(r"(pci-[0-9a-f:.]+-scsi-\d+:\d+:\d+):\d+"),
     re.compile(r"(pci-[0-9a-f:.]+-ata-\d+)(?:\.\d+)?"),
     re.compile(r"(pci-[0-9a-f:.]+)-nvme-\d+"),
 )

@@ -24,10 +24,11 @@ from rackloop_labs._rackd_process import start_rackd, stop_process, write_whole
 from rackloop_labs.described import description_digest
 from rackloop_labs.virtual_rack.described_rack import REHEARSAL, rehearsal
 from rackloop_labs.virtual_rack.guest_cache import GuestCache, SavedGuest
+from rackloop_labs.virtual_rack.guest_drives import PluggedDrive
 from rackloop_labs.virtual_rack.guests import USER, Guests, console_log, key_file, known_hosts
 from rackloop_labs.virtual_rack.guests import clear as clear_guests
 from rackloop_labs.virtual_rack.matrix import PluggingMatrix
-from rackloop_labs.virtual_rack.plugs import PluggedDrive, Plugs, Socket
+from rackloop_labs.virtual_rack.plugs import Plugs, Socket
 from rackloop_labs.virtual_rack.prerequisites import require_memory
 
 _TTY, _TOKEN = "switch.tty", "switch.json"
@@ -119,9 +120,7 @@ def _sockets(lab: Lab, guests: Guests) -> dict[int, Socket]:
 
 def _drives(lab: Lab) -> dict[int, PluggedDrive]:
     return {
-        lab.where_is(name): PluggedDrive(name, drive.serial, drive.size, drive.traits.sector_bytes)
-        for name, drive in lab.drives.items()
-        if drive.port is not None
+        lab.where_is(name): PluggedDrive.of(name, drive) for name, drive in lab.drives.items() if drive.port is not None
     }
 
 

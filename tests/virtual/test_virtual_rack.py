@@ -117,7 +117,7 @@ def comes_all(up: CommandLine, lab: Lab, server: str) -> None:
 
 def test_the_cables_are_as_described(up: CommandLine) -> None:
     ended = up("lab", "cabling", "virtual")
-    assert (ended.status, "12 ports, 0 disagreements" in ended.out) == (0, True), ended
+    assert (ended.status, "15 ports, 0 disagreements" in ended.out) == (0, True), ended
 
 
 def test_a_change_of_the_map_moves_a_drive_from_one_kernel_to_another(up: CommandLine) -> None:
@@ -184,7 +184,7 @@ def test_as_a_rack_that_is_simply_there_it_is_checked_discovered_and_mapped(up: 
     checked = up("lab", "check", rehearsal)
     assert checked.status == 0, checked
     found = up("lab", "discover", rehearsal, "--name", "found", "--force")
-    assert (found.status, "3 servers, 6 drives" in found.out) == (0, True), found
+    assert (found.status, "3 servers, 9 drives" in found.out) == (0, True), found
     text = (up.directory / "found.yaml").read_text()
     assert all(drive.serial in text for drive in load_lab("virtual").drives.values())
     assert up("lab", "cabling", rehearsal).status == 0

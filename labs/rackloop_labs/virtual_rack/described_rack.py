@@ -13,14 +13,12 @@ from rackloop.lab import Lab
 from rackloop.lab.yaml import KeyPath
 from rackloop_drivers.fabric.flexfabric import FlexFabricDriver
 from rackloop_labs.drivers import console_driver, fabric_driver
+from rackloop_labs.virtual_rack.guest_drives import not_emulated
 from rackloop_labs.virtual_rack.recipe import GuestRecipe
 
-MODEL = "QEMU NVMe Ctrl"
-"""The model that every NVMe drive of QEMU reports."""
 REHEARSAL = "rehearsal.yaml"
 """The file of the description, in the state directory of a lab that is up."""
 
-_NVME_SERIAL = 20
 _LONGEST_NAME = 16
 
 
@@ -62,6 +60,7 @@ def rehearsal(lab: Lab, endpoints: Mapping[str, Any]) -> str:
             "profile": drive.profile,
             "model": drive.model,
             "serial": drive.serial,
+            **({} if drive.wwn is None else {"wwn": drive.wwn}),
             "size": f"{drive.size} B",
             "port": drive.port,
             "scratch": drive.scratch,
@@ -106,14 +105,4 @@ def not_virtual(lab: Lab, recipe: GuestRecipe | None = None) -> Iterator[tuple[K
                 (*path, "console"),
                 f"is {server.console.driver}: a guest's console is reached as by ser2net; write that",
             )
-    for name, drive in lab.drives.items():
-        path = ("drives", name)
-        if drive.traits.protocol != "nvme":
-            yield (*path, "profile"), f"is {drive.traits.protocol}: a virtual rack has NVMe drives only so far"
-        elif drive.model != MODEL:
-            yield (*path, "model"), f"is {drive.model}: QEMU's drives report {MODEL}; write profile: qemu-nvme"
-        if len(drive.serial) > _NVME_SERIAL:
-            yield (*path, "serial"), f"is longer than the {_NVME_SERIAL} characters of an NVMe serial number"
-        for key in ("wwn", "eui64", "nguid", "by_path", "slot"):
-            if getattr(drive, key) is not None:
-                yield (*path, key), "QEMU's drives report none; delete the key"
+    yield from not_emulated(lab)

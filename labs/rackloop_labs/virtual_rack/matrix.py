@@ -11,7 +11,8 @@ from rackloop.abilities import LiveMap, PortState
 from rackloop.errors import LabError
 from rackloop.portmap import PortMap
 from rackloop_drivers.fabric.flexfabric import PortMatrix
-from rackloop_labs.virtual_rack.plugs import PluggedDrive, Socket
+from rackloop_labs.virtual_rack.guest_drives import PluggedDrive
+from rackloop_labs.virtual_rack.plugs import Socket
 
 _log = logging.getLogger("the rack")
 

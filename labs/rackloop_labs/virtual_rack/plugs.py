@@ -1,4 +1,4 @@
-"""The drives of a virtual rack: NBD exports of rackd, plugged into slots of guests as NVMe drives."""
+"""The plugging of a virtual rack's drives: NBD exports of rackd become NVMe and SAS drives in slots of guests."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rackloop.errors import LabError
+from rackloop_labs.virtual_rack.guest_drives import PluggedDrive
 from rackloop_labs.virtual_rack.machine import Machine
 
 # A guest in software, beside others, on a busy machine.
@@ -21,18 +22,12 @@ class Socket:
     export: str
 
 
-@dataclass(frozen=True)
-class PluggedDrive:
-    """A drive as a slot is told of it."""
-
-    name: str
-    serial: str
-    size: int
-    sector_bytes: int
-
-
 class Plugs:
-    """Plugs drives into sockets, and pulls them; ``nbd`` is the socket of rackd's exports."""
+    """Plugs drives into sockets, and pulls them; ``nbd`` is the socket of rackd's exports.
+
+    A slot takes either: an NVMe drive, or a SAS adapter with a drive. The adapter comes with the first SAS drive,
+    and stays in the slot until an NVMe drive takes its place.
+    """
 
     def __init__(self, nbd: Path) -> None:
         self._nbd = nbd
@@ -40,23 +35,38 @@ class Plugs:
     async def plug(self, socket: Socket, drive: PluggedDrive) -> None:
         """Plug a drive in. Raises LabError where QEMU refuses; then nothing is left of it."""
         machine, node = socket.machine, f"disk{socket.slot}"
+        bus = await self._bus(socket, drive)
         # Of another drive than this one rackd refuses to answer there.
         export = f"{socket.export}.by-id.{drive.serial}"
         nbd = {"driver": "nbd", "server": {"type": "unix", "path": str(self._nbd)}, "export": export}
         # A port's export is as large as the rack's largest drive.
         await machine.ask("blockdev-add", {"driver": "raw", "node-name": node, "size": drive.size, "file": nbd})
-        device = {"driver": "nvme", "id": _device(socket), "bus": f"slot{socket.slot}", "drive": node}
-        device |= {"serial": drive.serial, "logical_block_size": str(drive.sector_bytes)}
+        device = drive.properties() | {"id": _device(socket), "bus": bus, "drive": node}
         try:
-            await machine.ask("device_add", dict(device))
+            await machine.ask("device_add", device)
         except LabError:
             await machine.ask("blockdev-del", {"node-name": node})
             raise
 
     async def pull(self, socket: Socket) -> None:
-        """Pull the drive of a socket, once the guest has let go of it. Raises LabError where it does not."""
+        """Pull the drive of a socket, once the guest has let go of it. Raises LabError where it does not.
+
+        A guest is told that a SAS drive has gone, and is not waited for: that is pulled as from a backplane.
+        """
         await socket.machine.unplug(_device(socket), _LET_GO_S)
         await socket.machine.ask("blockdev-del", {"node-name": f"disk{socket.slot}"})
+
+    async def _bus(self, socket: Socket, drive: PluggedDrive) -> str:
+        """The bus that a drive is plugged into, with the slot made ready for it."""
+        machine, slot, adapter = socket.machine, f"slot{socket.slot}", f"sas{socket.slot}"
+        there = {each["name"] for each in await machine.ask("qom-list", {"path": "/machine/peripheral"})}
+        if drive.protocol == "nvme":
+            if adapter in there:
+                await machine.unplug(adapter, _LET_GO_S)
+            return slot
+        if adapter not in there:
+            await machine.ask("device_add", {"driver": "virtio-scsi-pci", "id": adapter, "bus": slot})
+        return f"{adapter}.0"
 
 
 def _device(socket: Socket) -> str:

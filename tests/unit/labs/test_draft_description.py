@@ -144,6 +144,17 @@ def test_recorded_drives_are_described_where_they_are_seen(tmp_path: Path) -> No
     assert "No switch was asked" in text
 
 
+def test_a_drive_behind_an_adapter_without_phys_is_at_its_target(tmp_path: Path) -> None:
+    server = recorded()
+    sas, *_ = server.inventory.drives
+    drives = tuple(
+        replace(sas, by_paths=(f"pci-0000:03:00.0-scsi-0:2:{target}:0",), device=f"/dev/sd{letter}")
+        for target, letter in ((0, "a"), (11, "b"))
+    )
+    text = DraftDescription("rack7", [replace(server, inventory=replace(server.inventory, drives=drives))]).text(AT)
+    assert "paths: {p0: 'pci-0000:03:00.0-scsi-0:2:0', p1: 'pci-0000:03:00.0-scsi-0:2:11'}" in text
+
+
 def test_a_switch_whose_ports_nobody_knows_is_a_comment(tmp_path: Path) -> None:
     switch = FoundSwitch(SWITCH, ("serial", "/dev/ttyUSB0"), 160, PortMap.of([(1, 101)]))
     text, lab = written(DraftDescription("rack7", [recorded()], switch), tmp_path)

@@ -12,9 +12,10 @@ from rackloop.clock import VirtualClock
 from rackloop.errors import LabError, StaleGeneration
 from rackloop.portmap import PortMap
 from rackloop_drivers.fabric.flexfabric import MemoryMatrix
+from rackloop_labs.virtual_rack.guest_drives import PluggedDrive
 from rackloop_labs.virtual_rack.machine import Machine
 from rackloop_labs.virtual_rack.matrix import PluggingMatrix
-from rackloop_labs.virtual_rack.plugs import PluggedDrive, Socket
+from rackloop_labs.virtual_rack.plugs import Socket
 
 CLOCK = VirtualClock()
 NO_MACHINE = cast(Machine, None)

@@ -1,0 +1,125 @@
+"""The drives of virtual racks without their guests: what QEMU is asked for which drive, and what it cannot be."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from rackloop.errors import LabError
+from rackloop.lab import Lab, load_lab
+from rackloop_labs.virtual_rack.guest_drives import PluggedDrive, not_emulated
+from rackloop_labs.virtual_rack.machine import Machine
+from rackloop_labs.virtual_rack.plugs import Plugs, Socket
+
+NVME = PluggedDrive("d1", "S1", 1 << 30, 512)
+SAS = PluggedDrive("s1", "S2", 1 << 30, 4096, "sas", "5000c500c0000007", is_rotational=True)
+
+
+@dataclass
+class RecordedMachine:
+    """A QEMU that writes down what it is asked, and knows which devices it has; it refuses drivers that are named."""
+
+    devices: set[str] = field(default_factory=set)
+    nodes: set[str] = field(default_factory=set)
+    added: list[dict[str, Any]] = field(default_factory=list)
+    refused: frozenset[str] = frozenset()
+
+    async def ask(self, command: str, arguments: dict[str, Any]) -> Any:
+        match command:
+            case "qom-list":
+                return [{"name": name} for name in ("type", *sorted(self.devices))]
+            case "device_add" if arguments["driver"] in self.refused:
+                raise LabError("QEMU does not device_add")
+            case "device_add":
+                self.devices.add(arguments["id"])
+                self.added.append(arguments)
+            case "blockdev-add":
+                self.nodes.add(arguments["node-name"])
+            case "blockdev-del":
+                self.nodes.remove(arguments["node-name"])
+        return None
+
+    async def unplug(self, device: str, _within_s: float) -> None:
+        self.devices.remove(device)
+
+
+def socket_of(machine: RecordedMachine) -> Socket:
+    return Socket(cast(Machine, machine), 3, "srv.p3")
+
+
+def acts(machine: RecordedMachine, *drives: PluggedDrive) -> None:
+    """Plug each drive in and pull it, but for the last, which stays."""
+
+    async def run() -> None:
+        plugs, socket = Plugs(Path("nbd.sock")), socket_of(machine)
+        for drive in drives[:-1]:
+            await plugs.plug(socket, drive)
+            await plugs.pull(socket)
+        await plugs.plug(socket, drives[-1])
+
+    asyncio.run(run())
+
+
+def test_a_sas_drive_brings_an_adapter_that_stays() -> None:
+    machine = RecordedMachine()
+    acts(machine, SAS, SAS)
+    assert [each["driver"] for each in machine.added] == ["virtio-scsi-pci", "scsi-hd", "scsi-hd"]
+    assert machine.added[0]["bus"] == "slot3"
+    drive = machine.added[-1]
+    assert (drive["bus"], drive["serial"], drive["wwn"]) == ("sas3.0", "S2", 0x5000C500C0000007)
+    assert (drive["logical_block_size"], drive["rotation_rate"]) == ("4096", 7200)
+    assert machine.nodes == {"disk3"}
+
+
+def test_a_slot_takes_either_kind_of_drive() -> None:
+    machine = RecordedMachine()
+    acts(machine, SAS, NVME)
+    assert machine.devices == {"drive3"}
+    assert machine.added[-1] == {
+        "driver": "nvme",
+        "serial": "S1",
+        "logical_block_size": "512",
+        "id": "drive3",
+        "bus": "slot3",
+        "drive": "disk3",
+    }
+    acts(machine := RecordedMachine(), NVME, SAS)
+    assert machine.devices == {"sas3", "drive3"}
+
+
+def test_of_a_drive_that_qemu_refuses_nothing_is_left() -> None:
+    machine = RecordedMachine(refused=frozenset({"scsi-hd"}))
+    with pytest.raises(LabError):
+        acts(machine, SAS)
+    assert machine.nodes == set()
+
+
+def of_drives(**update: Any) -> Lab:
+    """The virtual lab, its first SAS drive changed."""
+    lab = load_lab("virtual")
+    return lab.model_copy(update={"drives": lab.drives | {"s01": lab.drives["s01"].model_copy(update=update)}})
+
+
+@pytest.mark.parametrize(
+    ("update", "place", "message"),
+    [
+        ({"profile": "sas-hdd", "model": "RL SAS HDD"}, "model", "QEMU's drives report QEMU QEMU HARDDISK; write"),
+        ({"profile": "qemu-sata", "model": "QEMU HARDDISK"}, "profile", "QEMU cannot move SATA drives while a guest"),
+        ({"serial": "S" * 37}, "serial", "is longer than the 36 characters that QEMU's sas drives take"),
+        ({"wwn": "6" * 32}, "wwn", "has 32 digits: QEMU's drives take 16"),
+        ({"nguid": "6" * 32}, "nguid", "QEMU's sas drives report none; delete the key"),
+    ],
+)
+def test_what_qemu_cannot_be_is_named_with_its_place(update: dict[str, Any], place: str, message: str) -> None:
+    found = list(not_emulated(of_drives(**update)))
+    assert [path for path, _ in found] == [("drives", "s01", place)]
+    assert message in found[0][1]
+
+
+def test_a_drive_is_plugged_as_it_is_described() -> None:
+    drive = PluggedDrive.of("s01", load_lab("virtual").drives["s01"])
+    assert (drive.protocol, drive.serial, drive.wwn) == ("sas", "RLV00007", "5000c500c0000007")
