@@ -18,10 +18,12 @@ from rackloop.clock import RealClock
 from rackloop.errors import LabError
 from rackloop.lab import Lab, LabState
 from rackloop_drivers.fabric.flexfabric import FlexFabricDriver, RackdMatrix, SwitchPeer
+from rackloop_labs._fixed_cabling import numbered
 from rackloop_labs._lab_main import run_lab, told_to_end
 from rackloop_labs._rackd_config import CONTROL_SOCKET, NBD_SOCKET, SAVED_MAP, TRUTH_LOG, rackd_config
 from rackloop_labs._rackd_process import start_rackd, stop_process, write_whole
 from rackloop_labs.described import description_digest
+from rackloop_labs.ssh_access import ssh_accesses
 from rackloop_labs.virtual_rack.described_rack import REHEARSAL, rehearsal
 from rackloop_labs.virtual_rack.guest_cache import GuestCache, SavedGuest
 from rackloop_labs.virtual_rack.guest_drives import PluggedDrive
@@ -29,7 +31,9 @@ from rackloop_labs.virtual_rack.guests import USER, Guests, console_log, key_fil
 from rackloop_labs.virtual_rack.guests import clear as clear_guests
 from rackloop_labs.virtual_rack.matrix import PluggingMatrix
 from rackloop_labs.virtual_rack.plugs import Plugs, Socket
+from rackloop_labs.virtual_rack.port_places import places_of, sata_arguments
 from rackloop_labs.virtual_rack.prerequisites import require_memory
+from rackloop_labs.virtual_rack.sata_scan import look_for_drives
 
 _TTY, _TOKEN = "switch.tty", "switch.json"
 _LEFT_BEHIND = (CONTROL_SOCKET, NBD_SOCKET, TRUTH_LOG, SAVED_MAP, "rackd.json", _TTY, _TOKEN, REHEARSAL)
@@ -44,7 +48,9 @@ def main() -> None:
     run_lab(_live, "virtual_labd", "The process behind a virtual lab.")
 
 
-async def _live(lab: Lab, state: LabState, options: argparse.Namespace) -> None:
+async def _live(described: Lab, state: LabState, options: argparse.Namespace) -> None:
+    # rackd always has a switch; one that joins fixed cables is told nothing and shown to nobody.
+    lab = numbered(described)
     _clear(state)
     clock = RealClock()
     saved = GuestCache(clock).require(lab.name)
@@ -54,20 +60,27 @@ async def _live(lab: Lab, state: LabState, options: argparse.Namespace) -> None:
         stack.callback(_clear, state)
         rackd = await start_rackd(_rackd_document(lab, state, options.seed), state)
         stack.push_async_callback(stop_process, rackd)
-        guests = await Guests.load(saved, list(lab.servers), state)
+        nbd = state.directory / NBD_SOCKET
+        attached = {name: sata_arguments(lab, name, nbd) for name in lab.servers}
+        guests = await Guests.load(saved, attached, state)
         stack.push_async_callback(guests.end)
         inner = await RackdMatrix.connect(state.directory / CONTROL_SOCKET)
         stack.push_async_callback(inner.close)
-        matrix = PluggingMatrix(inner, _sockets(lab, guests), _drives(lab), Plugs(state.directory / NBD_SOCKET))
+        matrix = PluggingMatrix(inner, _sockets(lab, guests), _drives(lab), Plugs(nbd))
         if failed := await matrix.catch_up():
             raise failed[0]
         await guests.go(lab.name, saved, state, clock)
         following = asyncio.create_task(matrix.follow())
         stack.callback(following.cancel)
-        switch = SwitchPeer(matrix, state_path=state.directory / _TOKEN)
-        stack.push_async_callback(switch.close)
-        endpoints = _endpoints(lab, state, saved, guests, await _opened(switch, lab, state))
-        (state.directory / REHEARSAL).write_text(rehearsal(lab, endpoints), encoding="utf-8")
+        lines = None
+        if described.has_switch:
+            switch = SwitchPeer(matrix, state_path=state.directory / _TOKEN)
+            stack.push_async_callback(switch.close)
+            lines = await _opened(switch, lab, state)
+        endpoints = _endpoints(lab, state, saved, guests, lines)
+        looking = [server for server, drives in attached.items() if drives]
+        await asyncio.to_thread(look_for_drives, ssh_accesses(lab, endpoints), looking, clock)
+        (state.directory / REHEARSAL).write_text(rehearsal(described, endpoints), encoding="utf-8")
         write_whole(state.endpoints_file, json.dumps(endpoints, indent=2))
         stack.callback(state.endpoints_file.unlink, missing_ok=True)
         os.write(options.ready_fd, b"up\n")
@@ -112,9 +125,10 @@ def _rackd_document(lab: Lab, state: LabState, seed: int) -> dict[str, Any]:
 
 def _sockets(lab: Lab, guests: Guests) -> dict[int, Socket]:
     return {
-        lab.switch_port(name, port): Socket(guests.machines[name], slot, f"{name}.{port}")
-        for name, server in lab.servers.items()
-        for slot, port in enumerate(server.ports)
+        lab.switch_port(name, port): Socket(guests.machines[name], place.slot, f"{name}.{port}")
+        for name in lab.servers
+        for port, place in places_of(lab, name).items()
+        if place.sata is None
     }
 
 
@@ -124,7 +138,9 @@ def _drives(lab: Lab) -> dict[int, PluggedDrive]:
     }
 
 
-def _endpoints(lab: Lab, state: LabState, saved: SavedGuest, guests: Guests, switch: dict[str, str]) -> dict[str, Any]:
+def _endpoints(
+    lab: Lab, state: LabState, saved: SavedGuest, guests: Guests, switch: dict[str, str] | None
+) -> dict[str, Any]:
     """The address of everything, in the shape that ``lab status --json`` prints."""
     return {
         "lab": lab.name,
@@ -142,9 +158,7 @@ def _endpoints(lab: Lab, state: LabState, saved: SavedGuest, guests: Guests, swi
                     port: {"export": f"{name}.{port}", "drive": lab.baseline.get(name, {}).get(port)}
                     for port in server.ports
                 },
-                "paths": {
-                    port: f"pci-0000:{saved.slot_buses[slot]:02x}:00.0" for slot, port in enumerate(server.ports)
-                },
+                "paths": {port: place.path(saved.slot_buses) for port, place in places_of(lab, name).items()},
                 "bmc": None,
                 "console": {"address": f"127.0.0.1:{guests.consoles[name]}"},
                 "console_log": str(console_log(state, name)),

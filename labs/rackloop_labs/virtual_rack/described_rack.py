@@ -14,6 +14,7 @@ from rackloop.lab.yaml import KeyPath
 from rackloop_drivers.fabric.flexfabric import FlexFabricDriver
 from rackloop_labs.drivers import console_driver, fabric_driver
 from rackloop_labs.virtual_rack.guest_drives import not_emulated
+from rackloop_labs.virtual_rack.port_places import SATA_PORTS, places_of
 from rackloop_labs.virtual_rack.recipe import GuestRecipe
 
 REHEARSAL = "rehearsal.yaml"
@@ -36,7 +37,8 @@ def as_equipment(lab: Lab, endpoints: Mapping[str, Any]) -> Lab:
         if server.console is not None:
             update["console"] = console_driver(server.console, running["console"])
         servers[name] = server.model_copy(update=update)
-    return lab.model_copy(update={"servers": servers, "fabric": fabric_driver(lab.fabric, endpoints["switch"])})
+    fabric = fabric_driver(lab.fabric, endpoints["switch"]) if lab.has_switch else lab.fabric
+    return lab.model_copy(update={"servers": servers, "fabric": fabric})
 
 
 def rehearsal(lab: Lab, endpoints: Mapping[str, Any]) -> str:
@@ -62,7 +64,7 @@ def rehearsal(lab: Lab, endpoints: Mapping[str, Any]) -> str:
             "serial": drive.serial,
             **({} if drive.wwn is None else {"wwn": drive.wwn}),
             "size": f"{drive.size} B",
-            "port": drive.port,
+            **({"port": drive.port} if drive.attached is None else {"attached": "/".join(drive.attached)}),
             "scratch": drive.scratch,
         }
         for name, drive in lab.drives.items()
@@ -73,20 +75,36 @@ def rehearsal(lab: Lab, endpoints: Mapping[str, Any]) -> str:
         "name": f"{lab.name[:_LONGEST_NAME]}-rehearsal-{place}",
         "kind": "physical",
         "controllers": [socket.gethostname()],
-        "fabric": {"driver": "flexfabric", "ports": lab.fabric.ports, "control": {"tcp": endpoints["switch"]["tcp"]}},
+        "fabric": _fabric(lab, endpoints),
         "servers": servers,
         "drives": drives,
-        "baseline": {server: dict(joined) for server, joined in lab.baseline.items()},
+        **({"baseline": {server: dict(joined) for server, joined in lab.baseline.items()}} if lab.has_switch else {}),
     }
     head = f"# The guests of lab {lab.name}, described as a rack that is simply there. Written by `rackloop lab up`.\n"
-    return head + yaml.safe_dump(document, sort_keys=False, width=120)
+    return head + yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=120)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes a port that is wired to no switch as a description does: with nothing after its name."""
+
+
+_Dumper.add_representer(type(None), lambda dumper, _: dumper.represent_scalar("tag:yaml.org,2002:null", ""))
+
+
+def _fabric(lab: Lab, endpoints: Mapping[str, Any]) -> dict[str, Any]:
+    if not lab.has_switch:
+        return {"driver": "static"}
+    return {"driver": "flexfabric", "ports": lab.fabric.ports, "control": {"tcp": endpoints["switch"]["tcp"]}}
 
 
 def not_virtual(lab: Lab, recipe: GuestRecipe | None = None) -> Iterator[tuple[KeyPath, str]]:
     """The parts of a description of kind virtual that no virtual rack can have yet, each with its place in the file."""
     slots = (recipe or GuestRecipe()).slots
-    if not isinstance(lab.fabric, FlexFabricDriver):
-        yield ("fabric", "driver"), f"is {lab.fabric.driver}: a virtual rack has the switch flexfabric; write that"
+    if lab.has_switch and not isinstance(lab.fabric, FlexFabricDriver):
+        yield (
+            ("fabric", "driver"),
+            f"is {lab.fabric.driver}: a virtual rack has the switch flexfabric, or static; write one",
+        )
     if lab.phy is not None:
         yield ("phy",), "a virtual rack has no other PHYs than those of its switch; delete the key"
     for section, there in {"expanders": lab.expanders, "pdus": lab.pdus, "jump_hosts": lab.jump_hosts}.items():
@@ -100,6 +118,8 @@ def not_virtual(lab: Lab, recipe: GuestRecipe | None = None) -> Iterator[tuple[K
                 yield (*path, key), f"a virtual rack {made}; delete the key"
         if len(server.ports) > slots:
             yield (*path, "ports"), f"are {len(server.ports)}: a guest has {slots} slots; give it fewer"
+        if (sata := sum(place.sata is not None for place in places_of(lab, name).values())) > SATA_PORTS:
+            yield (*path, "ports"), f"have {sata} SATA drives: a guest takes {SATA_PORTS}; attach fewer"
         if server.console is not None and server.console.driver != "ser2net":
             yield (
                 (*path, "console"),

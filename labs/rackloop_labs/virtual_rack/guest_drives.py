@@ -17,6 +17,9 @@ _LONGEST_SERIAL = {"nvme": 20, "sas": 36, "sata": 20}
 _REPORTED = {"nvme": frozenset[str](), "sas": frozenset({"wwn"}), "sata": frozenset({"wwn"})}
 _WWN_DIGITS = 16
 _NO_PLATTERS, _RPM = 1, 7200
+_NOT_MOVED = (
+    "is sata, which QEMU cannot move while guests run: take qemu-sas, or, without a switch, fabric: {driver: static}"
+)
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class PluggedDrive:
 
     def properties(self) -> dict[str, object]:
         """What QEMU's device for it is told of it: its driver, its names, its sectors and its platters."""
-        found: dict[str, object] = {"serial": self.serial, "logical_block_size": str(self.sector_bytes)}
+        found: dict[str, object] = {"serial": self.serial, "logical_block_size": self.sector_bytes}
         if self.protocol == "nvme":
             return {"driver": "nvme", **found}
         found["rotation_rate"] = _RPM if self.is_rotational else _NO_PLATTERS
@@ -60,10 +63,7 @@ def not_emulated(lab: Lab) -> Iterator[tuple[KeyPath, str]]:
     for name, drive in lab.drives.items():
         path, protocol = ("drives", name), drive.traits.protocol
         if protocol == "sata" and lab.has_switch:
-            yield (
-                (*path, "profile"),
-                "is sata: QEMU cannot move SATA drives while a guest runs; take qemu-sas, or {driver: static} cabling",
-            )
+            yield (*path, "profile"), _NOT_MOVED
         if drive.model != MODELS[protocol]:
             yield (
                 (*path, "model"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rackloop.clock import Clock
@@ -49,9 +49,12 @@ class Guests:
         self.consoles = consoles
 
     @classmethod
-    async def load(cls, saved: SavedGuest, servers: list[str], state: LabState) -> Guests:
-        """All guests as they were saved; they wait for :meth:`go`. Raises LabError where one cannot be had."""
-        starts = [_loaded(saved, server, state) for server in servers]
+    async def load(cls, saved: SavedGuest, servers: Mapping[str, Sequence[str]], state: LabState) -> Guests:
+        """All guests as they were saved; they wait for :meth:`go`. Raises LabError where one cannot be had.
+
+        ``servers`` has for each name the arguments for drives that are there from the start.
+        """
+        starts = [_loaded(saved, server, state, drives) for server, drives in servers.items()]
         loaded = await asyncio.gather(*starts, return_exceptions=True)
         machines = {machine.name: machine for machine in loaded if isinstance(machine, Machine)}
         failed = [outcome for outcome in loaded if isinstance(outcome, BaseException)]
@@ -84,9 +87,9 @@ class Guests:
         await asyncio.gather(*(machine.end() for machine in self.machines.values()))
 
 
-async def _loaded(saved: SavedGuest, server: str, state: LabState) -> Machine:
+async def _loaded(saved: SavedGuest, server: str, state: LabState, drives: Sequence[str]) -> Machine:
     files = MachineFiles(saved.folder, console_log(state, server))
-    machine = await Machine.start(server, saved.recipe, files, is_resumed=True)
+    machine = await Machine.start(server, saved.recipe, files, is_resumed=True, drives=drives)
     try:
         await machine.load(saved.folder)
     except BaseException:

@@ -7,6 +7,7 @@ import contextlib
 import re
 import shlex
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,8 +42,10 @@ class MachineFiles:
     console: Path
 
 
-def machine_arguments(recipe: GuestRecipe, files: MachineFiles, *, is_resumed: bool) -> list[str]:
-    """The command line of QEMU, but for the sockets that it is given.
+def machine_arguments(
+    recipe: GuestRecipe, files: MachineFiles, *, is_resumed: bool, drives: Sequence[str] = ()
+) -> list[str]:
+    """The command line of QEMU, but for the sockets that it is given; ``drives`` are arguments for more of these.
 
     One that is resumed leaves the files as they are: it has its own copy of every page and block that it changes.
     """
@@ -76,7 +79,7 @@ def machine_arguments(recipe: GuestRecipe, files: MachineFiles, *, is_resumed: b
         ]
     if is_resumed:
         argv += ["-S", "-incoming", "defer"]
-    return argv
+    return [*argv, *drives]
 
 
 def _escaped(path: Path) -> str:
@@ -101,9 +104,11 @@ class Machine:
         self._qmp = QMPClient(name)
 
     @classmethod
-    async def start(cls, name: str, recipe: GuestRecipe, files: MachineFiles, *, is_resumed: bool) -> Machine:
+    async def start(
+        cls, name: str, recipe: GuestRecipe, files: MachineFiles, *, is_resumed: bool, drives: Sequence[str] = ()
+    ) -> Machine:
         """Start QEMU; a machine that ``is_resumed`` waits for :meth:`load`. Raises LabError where it does not start."""
-        argv = machine_arguments(recipe, files, is_resumed=is_resumed)
+        argv = machine_arguments(recipe, files, is_resumed=is_resumed, drives=drives)
         qmp_here, qmp_there = socket.socketpair()
         agent_here, agent_there = socket.socketpair()
         with qmp_there, agent_there:

@@ -8,6 +8,7 @@ from pathlib import Path
 from rackloop.errors import LabError
 from rackloop_labs.virtual_rack.guest_drives import PluggedDrive
 from rackloop_labs.virtual_rack.machine import Machine
+from rackloop_labs.virtual_rack.port_places import block_of
 
 # A guest in software, beside others, on a busy machine.
 _LET_GO_S = 20.0
@@ -36,11 +37,7 @@ class Plugs:
         """Plug a drive in. Raises LabError where QEMU refuses; then nothing is left of it."""
         machine, node = socket.machine, f"disk{socket.slot}"
         bus = await self._bus(socket, drive)
-        # Of another drive than this one rackd refuses to answer there.
-        export = f"{socket.export}.by-id.{drive.serial}"
-        nbd = {"driver": "nbd", "server": {"type": "unix", "path": str(self._nbd)}, "export": export}
-        # A port's export is as large as the rack's largest drive.
-        await machine.ask("blockdev-add", {"driver": "raw", "node-name": node, "size": drive.size, "file": nbd})
+        await machine.ask("blockdev-add", block_of(drive, socket.export, self._nbd) | {"node-name": node})
         device = drive.properties() | {"id": _device(socket), "bus": bus, "drive": node}
         try:
             await machine.ask("device_add", device)

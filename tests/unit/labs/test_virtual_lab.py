@@ -37,8 +37,9 @@ def endpoints(lab: Lab, state: Path) -> dict[str, Any]:
     }
 
 
-def test_the_shipped_lab_has_only_what_a_virtual_rack_can_have() -> None:
-    lab = load_lab("virtual")
+@pytest.mark.parametrize("name", ["virtual", "virtual-direct"])
+def test_the_shipped_labs_have_only_what_a_virtual_rack_can_have(name: str) -> None:
+    lab = load_lab(name)
     assert lab.kind is LabKind.VIRTUAL
     assert list(not_virtual(lab)) == []
 
@@ -47,7 +48,7 @@ def test_what_a_virtual_rack_cannot_have_yet_is_named_with_its_place() -> None:
     lab = load_lab("mock").model_copy(update={"kind": LabKind.VIRTUAL})
     found = {".".join(map(str, path)): message for path, message in not_virtual(lab)}
     assert found.keys() >= {"pdus", "expanders", "servers.srv1.bmc", "servers.srv1.outlet", "servers.srv1.console"}
-    assert found["drives.d01.profile"].startswith("is sata: QEMU cannot move SATA drives while a guest runs")
+    assert found["drives.d01.profile"].startswith("is sata, which QEMU cannot move while guests run")
     assert found["drives.d09.model"].endswith("write profile: qemu-nvme")
     assert found["drives.d09.eui64"] == "QEMU's nvme drives report none; delete the key"
 
@@ -80,19 +81,22 @@ def test_a_rack_that_is_up_is_opened_by_the_description_of_a_physical_one(tmp_pa
 
 def described_drives(lab: Lab) -> dict[str, object]:
     """What both descriptions of a rack say of each drive."""
-    said = ("profile", "serial", "wwn", "size", "model", "port", "scratch")
+    said = ("profile", "serial", "wwn", "size", "model", "port", "attached", "scratch")
     return {name: [getattr(drive, key) for key in said] for name, drive in lab.drives.items()}
 
 
-def test_the_rehearsal_is_a_sound_description_of_the_same_rack(tmp_path: Path) -> None:
-    lab = load_lab("virtual")
+@pytest.mark.parametrize("name", ["virtual", "virtual-direct"])
+def test_the_rehearsal_is_a_sound_description_of_the_same_rack(name: str, tmp_path: Path) -> None:
+    lab = load_lab(name)
     file = tmp_path / "rehearsal.yaml"
     file.write_text(rehearsal(lab, endpoints(lab, tmp_path)))
     again = load_lab(file)
-    assert (again.name[:-4], again.kind) == ("virtual-rehearsal-", LabKind.PHYSICAL)
-    assert again.baseline_map() == lab.baseline_map()
+    assert (again.name[:-4], again.kind) == (f"{name}-rehearsal-", LabKind.PHYSICAL)
+    assert {server: again.joined(server) for server in again.servers} == {
+        server: lab.joined(server) for server in lab.servers
+    }
     assert described_drives(again) == described_drives(lab)
-    assert ssh_accesses(again)["srv1"].key_file == tmp_path / "guest_key"
+    assert {access.key_file for access in ssh_accesses(again).values()} == {tmp_path / "guest_key"}
 
 
 def test_programs_that_are_missing_are_named_with_the_command() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -11,9 +12,12 @@ import pytest
 
 from rackloop.errors import LabError
 from rackloop.lab import Lab, load_lab
+from rackloop_labs.virtual_rack.described_rack import not_virtual
 from rackloop_labs.virtual_rack.guest_drives import PluggedDrive, not_emulated
-from rackloop_labs.virtual_rack.machine import Machine
+from rackloop_labs.virtual_rack.machine import Machine, MachineFiles, machine_arguments
 from rackloop_labs.virtual_rack.plugs import Plugs, Socket
+from rackloop_labs.virtual_rack.port_places import places_of, sata_arguments
+from rackloop_labs.virtual_rack.recipe import GuestRecipe
 
 NVME = PluggedDrive("d1", "S1", 1 << 30, 512)
 SAS = PluggedDrive("s1", "S2", 1 << 30, 4096, "sas", "5000c500c0000007", is_rotational=True)
@@ -71,7 +75,7 @@ def test_a_sas_drive_brings_an_adapter_that_stays() -> None:
     assert machine.added[0]["bus"] == "slot3"
     drive = machine.added[-1]
     assert (drive["bus"], drive["serial"], drive["wwn"]) == ("sas3.0", "S2", 0x5000C500C0000007)
-    assert (drive["logical_block_size"], drive["rotation_rate"]) == ("4096", 7200)
+    assert (drive["logical_block_size"], drive["rotation_rate"]) == (4096, 7200)
     assert machine.nodes == {"disk3"}
 
 
@@ -82,7 +86,7 @@ def test_a_slot_takes_either_kind_of_drive() -> None:
     assert machine.added[-1] == {
         "driver": "nvme",
         "serial": "S1",
-        "logical_block_size": "512",
+        "logical_block_size": 512,
         "id": "drive3",
         "bus": "slot3",
         "drive": "disk3",
@@ -98,17 +102,64 @@ def test_of_a_drive_that_qemu_refuses_nothing_is_left() -> None:
     assert machine.nodes == set()
 
 
+def direct() -> Lab:
+    """The virtual lab without a switch: an NVMe and a SAS drive at the first two ports, SATA drives at the others."""
+    return load_lab("virtual-direct")
+
+
+def test_a_port_with_a_sata_drive_is_one_of_the_machines_controller() -> None:
+    places = places_of(direct(), "node1")
+    assert {port: place.path((1, 2, 3, 4)) for port, place in places.items()} == {
+        "p0": "pci-0000:01:00.0",
+        "p1": "pci-0000:02:00.0",
+        "p2": "pci-0000:00:1f.2-ata-1",
+        "p3": "pci-0000:00:1f.2-ata-2",
+    }
+
+
+def test_sata_drives_are_there_when_the_machine_starts(tmp_path: Path) -> None:
+    drives = sata_arguments(direct(), "node1", Path("nbd.sock"))
+    assert drives[::2] == ["-blockdev", "-device"] * 2
+    blocks, devices = ([json.loads(text) for text in drives[first::4]] for first in (1, 3))
+    assert [each["file"]["export"] for each in blocks] == ["node1.p2.by-id.RLV10003", "node1.p3.by-id.RLV10004"]
+    assert [each["size"] for each in blocks] == [2 << 30, 1536 << 20]
+    assert [(each["driver"], each["bus"], each["drive"]) for each in devices] == [
+        ("ide-hd", "ide.0", "sata0"),
+        ("ide-hd", "ide.1", "sata1"),
+    ]
+    files = MachineFiles(tmp_path, tmp_path / "console")
+    assert machine_arguments(GuestRecipe(), files, is_resumed=True, drives=drives)[-8:] == drives
+    assert sata_arguments(load_lab("virtual"), "srv1", Path("nbd.sock")) == []
+
+
+def test_a_guest_takes_as_many_sata_drives_as_its_controller_has_ports() -> None:
+    lab = direct()
+    ports = {f"p{number}": None for number in range(7)}
+    drives = {
+        f"h{number}": lab.drives["hdd1"].model_copy(update={"attached": ("node1", f"p{number}")}) for number in range(7)
+    }
+    server = lab.servers["node1"].model_copy(update={"ports": ports})
+    full = lab.model_copy(update={"servers": {"node1": server}, "drives": drives})
+    assert list(not_virtual(full)) == [
+        (("servers", "node1", "ports"), "have 7 SATA drives: a guest takes 6; attach fewer")
+    ]
+
+
 def of_drives(**update: Any) -> Lab:
     """The virtual lab, its first SAS drive changed."""
     lab = load_lab("virtual")
-    return lab.model_copy(update={"drives": lab.drives | {"s01": lab.drives["s01"].model_copy(update=update)}})
+    return lab.model_copy(update={"drives": {**lab.drives, "s01": lab.drives["s01"].model_copy(update=update)}})
 
 
 @pytest.mark.parametrize(
     ("update", "place", "message"),
     [
         ({"profile": "sas-hdd", "model": "RL SAS HDD"}, "model", "QEMU's drives report QEMU QEMU HARDDISK; write"),
-        ({"profile": "qemu-sata", "model": "QEMU HARDDISK"}, "profile", "QEMU cannot move SATA drives while a guest"),
+        (
+            {"profile": "qemu-sata", "model": "QEMU HARDDISK"},
+            "profile",
+            "is sata, which QEMU cannot move while guests run: take",
+        ),
         ({"serial": "S" * 37}, "serial", "is longer than the 36 characters that QEMU's sas drives take"),
         ({"wwn": "6" * 32}, "wwn", "has 32 digits: QEMU's drives take 16"),
         ({"nguid": "6" * 32}, "nguid", "QEMU's sas drives report none; delete the key"),
