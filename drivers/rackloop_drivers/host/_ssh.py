@@ -31,7 +31,9 @@ _SESSIONS = 8
 # How long calls may take that are given no deadline, how long closing, and how long one attempt to connect again.
 _OWN_S = 30.0
 _FAREWELL_S = 3.0
-_ATTEMPT_S = 5.0
+# A server that boots may never answer an attempt that it took; a slow one may only need longer.
+_FIRST_ATTEMPT_S = 5.0
+_LONGEST_ATTEMPT_S = 20.0
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
 
@@ -181,7 +183,7 @@ class SshHost:
         Raises DeadlineExceeded, with what it last met, when it does not in time, and at once what more time would
         not mend: an unknown or changed host key, a refused login, a name that never resolved.
         """
-        pause_s = _FIRST_PAUSE_S
+        pause_s, attempt_s = _FIRST_PAUSE_S, _FIRST_ATTEMPT_S
         with self._connecting_by(deadline):
             self._must_be_open()
             # The name of a server that boots may come back with it; one that never led anywhere will not.
@@ -190,9 +192,11 @@ class SshHost:
             self._refusal = None
             while True:
                 try:
-                    self._connect(deadline.sooner(_ATTEMPT_S))
+                    self._connect(deadline.sooner(attempt_s))
                     return
                 except (NotConnected, DeadlineExceeded) as error:
+                    if isinstance(error, DeadlineExceeded):
+                        attempt_s = min(2 * attempt_s, _LONGEST_ATTEMPT_S)
                     if isinstance(error, NameUnknown) and not was_known:
                         raise
                     if deadline.remaining_s() <= pause_s:
