@@ -37,6 +37,10 @@ exit "$status"
 _NVME_SECTIONS = ("id-ctrl", "id-ns", "smart-log")
 
 
+class NoDriveThere(LabError):
+    """No drive is at the place that was asked about: nothing is plugged in, or mapped to it."""
+
+
 def survey_host(executor: Executor, deadline: Deadline) -> HostInventory:
     """Every SCSI, SATA and NVMe drive that the server behind ``executor`` sees, and its SAS PHYs.
 
@@ -50,15 +54,16 @@ def survey_host(executor: Executor, deadline: Deadline) -> HostInventory:
 def read_drive(executor: Executor, device: str, deadline: Deadline) -> SeenDrive:
     """The drive behind ``device``: a node, a link to it, or the path of a port that has one drive.
 
-    A path is the beginning of names under ``/dev/disk/by-path``, such as ``pci-0000:10:00.0``. Raises LabError where
-    there is no drive, or more than one, or it cannot be read, and what :func:`survey_host` raises.
+    A path is the beginning of names under ``/dev/disk/by-path``, such as ``pci-0000:10:00.0``. Raises
+    NoDriveThere where there is no drive, LabError where there is more than one or it cannot be read, and what
+    :func:`survey_host` raises.
     """
     answers = Answers(executor, ("survey.sh",), (device,), deadline)
     names = answers.names()
     if not device.startswith("/"):
         names = [name for name in names if any(is_on_path(path, device) for path in answers.by_paths.get(name, ()))]
     if not names:
-        raise LabError(f"{answers.host}: no drive at {device}; is it plugged in and mapped?")
+        raise NoDriveThere(f"{answers.host}: no drive at {device}; is it plugged in and mapped?")
     if len(names) > 1:
         raise LabError(f"{answers.host}: {len(names)} drives are at {device}: {', '.join(names)}; name one of them")
     return answers.drive(names[0])

@@ -10,8 +10,9 @@ from rackloop.clock import Clock, Deadline
 from rackloop.errors import LabError
 from rackloop_drivers.block.host_path._holder import Holder
 from rackloop_drivers.block.host_path._serving import Serving
-from rackloop_drivers.host_tools import name_of, read_drive
+from rackloop_drivers.host_tools import NoDriveThere, name_of, read_drive
 
+_BY_PATH = "/dev/disk/by-path/"
 _LOOK_S = 30.0
 
 
@@ -58,20 +59,28 @@ class HostPath:
         return bound
 
     def fio_options(self) -> dict[str, str]:
-        """Options for fio's libaio engine, beside the page cache; fio takes a bare colon for a list of files."""
-        return {"ioengine": "libaio", "direct": "1", "filename": self.probe_target().replace(":", "\\:")}
+        """Options for fio's libaio engine, beside the page cache; fio takes a bare colon for a list of files.
+
+        Raises LabError where no drive is there: fio would make a file of that name.
+        """
+        name = self.probe_target() if self._only is not None else _place(self._seen())
+        return {"ioengine": "libaio", "direct": "1", "filename": name.replace(":", "\\:")}
 
     def probe_target(self) -> str:
         """The by-path name of what is there now, which leads to whatever is there later; else its node.
 
-        Of one drive alone it is a name under ``/dev/disk/by-id``, which leads to no other. Raises LabError where that
-        one is not claimed.
+        Of a port without a drive it is the beginning of the names that drives there have: rackprobe looks for one
+        whenever it opens it. Of one drive alone it is a name under ``/dev/disk/by-id``, which leads to no other. Raises
+        LabError where that one is not claimed.
         """
         if self._only is not None:
             if self._name is None:
                 raise LabError(f"{self.location}: drive {self._only.serial} is not claimed; ask the guard")
             return self._name
-        return _place(self._seen())
+        try:
+            return _place(self._seen())
+        except NoDriveThere:
+            return self._device if self._device.startswith("/") else f"{_BY_PATH}{self._device}"
 
     def usage(self) -> BlockUsage:
         """The users of the drive on its server, as lsblk says."""
@@ -108,4 +117,4 @@ class HostPath:
 
 def _place(seen: SeenDrive) -> str:
     """The by-path name of a drive, which leads to whatever is there later, else its node."""
-    return f"/dev/disk/by-path/{seen.by_paths[0]}" if seen.by_paths else seen.device
+    return f"{_BY_PATH}{seen.by_paths[0]}" if seen.by_paths else seen.device

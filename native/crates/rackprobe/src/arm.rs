@@ -5,6 +5,7 @@ use sector::{judge, Expected, Verdict, SECTOR_BYTES};
 use serde_json::{json, Value};
 
 use crate::buffer::Buffer;
+use crate::by_path;
 use crate::clock::{instant, now_ns, sleep_until, Waits};
 use crate::failure::Failure;
 use crate::io::{Access, Done, Request};
@@ -75,7 +76,7 @@ impl Prober {
     /// Open the target before the first arm. A missing device is not a failure, a missing export is.
     pub fn open_first(&mut self) -> Result<(), Failure> {
         let is_path = !nbd::uri::NbdUri::is_meant(&self.name);
-        if is_path && !std::path::Path::new(&self.name).exists() {
+        if is_path && !std::path::Path::new(&*by_path::present(&self.name)).exists() {
             return Ok(());
         }
         self.target = Some(Target::open(&self.name, Access::Read, 1)?);

@@ -4,6 +4,7 @@ mod arm;
 mod bench;
 mod buffer;
 mod bulk;
+mod by_path;
 mod cli;
 mod clock;
 mod failure;

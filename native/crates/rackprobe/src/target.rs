@@ -1,7 +1,10 @@
 //! Targets: an NBD export, a block device or a file, with stamped requests at a queue depth.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use nbd::client::{Client, Command};
 use nbd::proto::flag;
@@ -9,10 +12,13 @@ use nbd::uri::NbdUri;
 use nbd::Patience;
 
 use crate::buffer::Buffer;
+use crate::by_path;
 use crate::clock;
 use crate::failure::Failure;
 use crate::file_target::FileTarget;
 use crate::io::{Access, Broken, Done, Request};
+
+const MOST_URI_BYTES: usize = 4096;
 
 enum Backend {
     Nbd {
@@ -31,11 +37,20 @@ pub struct Target {
 impl Target {
     /// Open `name`, an NBD URI or a path, for up to `depth` requests in flight.
     ///
+    /// A port's path under `/dev/disk/by-path` is that of the drive there; on a simulated server a file below `/dev`
+    /// stands for a drive's node, and names its export.
+    ///
     /// # Errors
     /// [`Failure::BadInput`] for an invalid URI, [`Failure::Target`] if it cannot be opened.
     pub fn open(name: &str, access: Access, depth: usize) -> Result<Self, Failure> {
-        let backend = if NbdUri::is_meant(name) {
-            let uri = NbdUri::parse(name).map_err(|error| Failure::BadInput(error.to_string()))?;
+        let path = by_path::present(name);
+        let export = if NbdUri::is_meant(name) {
+            Some(name.to_owned())
+        } else {
+            export_named_in(Path::new(&*path))
+        };
+        let backend = if let Some(text) = export {
+            let uri = NbdUri::parse(&text).map_err(|error| Failure::BadInput(error.to_string()))?;
             let client = Client::connect(&uri)
                 .map_err(|error| Failure::Target(format!("{name}: {error}")))?;
             if access != Access::Read && client.export().has(flag::READ_ONLY) {
@@ -46,7 +61,7 @@ impl Target {
                 submitted_ns: HashMap::new(),
             }
         } else {
-            let file = FileTarget::open(name, access, depth);
+            let file = FileTarget::open(&path, access, depth);
             Backend::File(file.map_err(|error| Failure::Target(format!("{name}: {error}")))?)
         };
         Ok(Self {
@@ -132,6 +147,18 @@ impl Target {
             Backend::File(file) => file.receive(patience),
         }
     }
+}
+
+/// The URI of the export that stands in for a drive whose node is a file below `/dev`.
+fn export_named_in(path: &Path) -> Option<String> {
+    let real = path.canonicalize().ok()?;
+    if !real.starts_with("/dev") || !real.is_file() {
+        return None;
+    }
+    let mut text = vec![0; MOST_URI_BYTES];
+    let filled = File::open(real).ok()?.read_at(&mut text, 0).ok()?;
+    let text = std::str::from_utf8(&text[..filled]).ok()?.trim();
+    NbdUri::is_meant(text).then(|| text.to_owned())
 }
 
 /// The protocol fixes its error numbers to Linux values, so the system knows their names.

@@ -1,0 +1,94 @@
+//! Names under `/dev/disk/by-path`, which are there only while a drive is.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+const FOLDER: &str = "/dev/disk/by-path/";
+
+/// The path of what is at `path` now: of a port's beginning of names, the name of the one disk there, else `path`.
+///
+/// A port without a drive has no name, and with the next one it may have another: it is looked for at each opening.
+pub fn present(path: &str) -> Cow<'_, str> {
+    found_in(Path::new(FOLDER), path)
+}
+
+fn found_in<'a>(folder: &Path, path: &'a str) -> Cow<'a, str> {
+    let port = match path.strip_prefix(FOLDER) {
+        Some(port) if !folder.join(port).exists() => port,
+        _ => return path.into(),
+    };
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return path.into();
+    };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let mut disks: Vec<_> = names
+        .filter_map(|name| name.into_string().ok())
+        .filter(|name| begins(name, port) && !is_partition(name))
+        .collect();
+    // An ATA disk has two names, of which the shorter one was there first.
+    disks.sort_unstable_by_key(String::len);
+    match disks.first() {
+        Some(name) => folder.join(name).to_string_lossy().into_owned().into(),
+        None => path.into(),
+    }
+}
+
+/// Whether `name` begins with `port` as a whole: `ata-1` begins `ata-1.0`, not `ata-10`.
+fn begins(name: &str, port: &str) -> bool {
+    let is_word = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
+    name.strip_prefix(port)
+        .is_some_and(|rest| !(is_word(rest.chars().next()) && is_word(port.chars().last())))
+}
+
+fn is_partition(name: &str) -> bool {
+    let number = name.rsplit_once("-part").map(|(_, number)| number);
+    number.is_some_and(|number| {
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is found at a port where a folder has these names.
+    fn found(port: &str, names: &[&str]) -> String {
+        let folder = std::env::temp_dir().join(format!(
+            "rackprobe-by-path-{}-{port}-{}",
+            std::process::id(),
+            names.len()
+        ));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        for name in names {
+            std::fs::write(folder.join(name), "").expect("a name");
+        }
+        let path = format!("{FOLDER}{port}");
+        let found = found_in(&folder, &path).into_owned();
+        std::fs::remove_dir_all(&folder).expect("it is there");
+        found.rsplit_once('/').expect("a path").1.to_owned()
+    }
+
+    #[test]
+    fn a_port_is_found_once_a_disk_has_its_name() {
+        let names = ["pci-0000:01:00.0-nvme-1", "pci-0000:01:00.0-nvme-1-part1"];
+        assert_eq!(found("pci-0000:01:00.0", &names), names[0]);
+        assert_eq!(found("pci-0000:01:00.0", &[]), "pci-0000:01:00.0");
+        assert_eq!(found("pci-0000:01:00.0", &names[1..]), "pci-0000:01:00.0");
+    }
+
+    #[test]
+    fn no_other_port_is_taken_for_it() {
+        let names = ["pci-0000:00:1f.2-ata-1", "pci-0000:00:1f.2-ata-1.0"];
+        assert_eq!(found("pci-0000:00:1f.2-ata-1", &names), names[0]);
+        assert_eq!(
+            found("pci-0000:00:1f.2-ata-1", &["pci-0000:00:1f.2-ata-10"]),
+            "pci-0000:00:1f.2-ata-1"
+        );
+    }
+
+    #[test]
+    fn another_path_is_as_it_is() {
+        assert_eq!(present("/dev/null"), "/dev/null");
+        assert_eq!(present("/nowhere/sda"), "/nowhere/sda");
+    }
+}

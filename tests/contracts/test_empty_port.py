@@ -1,0 +1,85 @@
+"""A port of a server that has no drive yet is watched by its path: a physical rack's code, on mock servers by SSH."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rackloop.errors import LabError
+from rackloop.lab import Lab, LabState, load_lab, once_online
+from rackloop.safety import Guard
+from rackloop_cli.main import main
+from rackloop_drivers.rackd import RackdControl
+from rackloop_drivers.workload import Expected, ProbeTarget, RackProbe
+from rackloop_labs import Bench, MockLab, open_lab
+from tests.deadlines import CLOCK, soon
+from tests.leased import EverythingLeased
+
+SERIALS = ("RL000001", "00123456")
+"""A SATA drive and an NVMe one, whose names at a port end differently."""
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """The mock rack as `lab discover` describes it, a physical one, whose owner lets it all be erased."""
+    name = f"empty-port-{os.getpid()}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RACKLOOP_STATE_HOME", str(tmp_path_factory.mktemp("home")))
+        mock = MockLab(load_lab("mock"), CLOCK)
+        mock.up()
+        try:
+            file = tmp_path_factory.mktemp("found") / "found.yaml"
+            assert main(["lab", "discover", "mock", "--name", name, "--out", str(file)]) == 0
+            file.write_text(file.read_text().replace("scratch: false", "scratch: true"))
+            yield load_lab(file)
+        finally:
+            mock.down()
+
+
+@pytest.fixture
+def bench(lab: Lab) -> Iterator[Bench]:
+    with open_lab(lab, CLOCK, LabState.of(lab.name), None) as bench:
+        yield bench
+
+
+@pytest.fixture
+def hand() -> Iterator[RackdControl]:
+    """Somebody's hand in the rack, who asks nobody's leave."""
+    control = RackdControl(Path(LabState.of("mock").endpoints()["control"]), CLOCK)
+    yield control
+    control.close()
+
+
+def label(lab: Lab, bench: Bench, server: str, port: str, serial: str) -> Expected:
+    """Have the drive there carry an identified sector."""
+    drive = bench.drive(server, port)
+    name = next(name for name, described in lab.drives.items() if described.serial == serial)
+    assert once_online(drive, soon(60)).serial == serial
+    with Guard(lab, EverythingLeased()).writable(name, drive, bench.device(server, port), soon(60)) as permit:
+        RackProbe(bench.host(server), CLOCK).write(permit, soon(60), generation=1, seed=7)
+    return Expected(serial, 1, 7)
+
+
+@pytest.mark.parametrize("serial", SERIALS)
+def test_a_port_is_armed_before_its_drive_is_there(lab: Lab, bench: Bench, hand: RackdControl, serial: str) -> None:
+    at = next(drive.port for drive in lab.drives.values() if drive.serial == serial)
+    assert at is not None
+    hand.request("map", soon(60), pairs=[[1, at]])
+    expected = label(lab, bench, "srv1", "p0", serial)
+    hand.request("map", soon(60), pairs=[[13, at]])
+    device = bench.device("srv1", "p0")
+    assert soon(60).poll(
+        lambda: device.probe_target() == f"/dev/disk/by-path/{lab.servers['srv1'].paths['p0']}", every_s=0.05
+    )
+    with pytest.raises(LabError, match="no drive at pci-"):
+        device.fio_options()
+    probe = RackProbe(bench.host("srv1"), CLOCK)
+    with probe.remap_session([ProbeTarget("p0", device.probe_target())], soon(60)) as session:
+        arm = session.arm("p0", expected, soon(60))
+        hand.request("map", soon(60), pairs=[[1, at]])
+        read = session.wait_verified(arm, soon(60))
+    assert (read.verdicts["right"], read.wrong_drive) == (1, 0)
+    assert read.errors, "nothing was there at first"
