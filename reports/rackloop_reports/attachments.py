@@ -27,9 +27,9 @@ _STYLE = (
     ".m :is(th,td):is(:nth-child(2),:nth-child(5)){display:none}}"
     "details>summary{cursor:pointer;padding:4px 0}</style>"
 )
-# The last three are those of a server's kernel: behind the others, so that columns keep their places.
+# The last ones are those of a server's kernel and what it mounts: behind the others, so that columns keep their places.
 _ON_ANY_RACK = ("commanded", "received", "executed", "phy_up", "online", "answered", "verified")
-STAGES = (*_ON_ANY_RACK, "link", "device", "named")
+STAGES = (*_ON_ANY_RACK, "link", "device", "named", "mounted")
 
 
 def description_html(test: TestRecord, run: RunRecord, plot: Plot | None, run_dir: Path | None = None) -> str:

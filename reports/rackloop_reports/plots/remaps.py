@@ -23,6 +23,7 @@ from rackloop_reports.plots._style import (
     GREEN,
     GREY,
     ORANGE,
+    PURPLE,
     RED,
     SKY,
     Source,
@@ -43,9 +44,14 @@ from rackloop_reports.record import Act
 PIECES: Mapping[str, tuple[str, str]] = {
     "executed": ("switch executes the map", SKY),
     "phy_up": ("PHY trains", ORANGE),
+    "link": ("kernel has the link", ORANGE),
+    "device": ("kernel has the device", PURPLE),
     "online": ("driver brings the drive online", BLUE),
+    "named": ("udev names its node", GREY),
     "verified": ("first verified read", GREEN),
+    "mounted": ("mount and first file", RED),
 }
+_DARK = frozenset({BLUE, GREEN, GREY, PURPLE, RED})
 _LANES_AT_MOST = 24
 _DETAILS_AT_MOST = 4
 _LEGEND_ROWS = 6
@@ -68,6 +74,12 @@ def pieces(remap: RemapSeen) -> Iterator[Piece]:
             yield Piece(after.name, before.at_ns, after.at_ns)
 
 
+def _stages_of(remaps: Sequence[RemapSeen]) -> list[str]:
+    """The stages that end a piece of one of these remaps, in order: which are seen depends on the rack."""
+    seen = {piece.stage for remap in remaps for piece in pieces(remap)}
+    return [stage for stage in PIECES if stage in seen]
+
+
 @styled
 def stage_breakdown(remaps: Sequence[RemapSeen], source: Source) -> Figure:
     """Stacked bars of the median duration of each stage, a bar for each stack; shares of the whole beside."""
@@ -79,8 +91,8 @@ def stage_breakdown(remaps: Sequence[RemapSeen], source: Source) -> Figure:
     for place, stack in enumerate(stacks):
         total = sum(medians[stack].values())
         left = 0.0
-        for stage, (_, color) in PIECES.items():
-            duration = medians[stack].get(stage, 0.0)
+        for stage in medians[stack]:
+            duration, color = medians[stack][stage], PIECES[stage][1]
             share = duration / total * 100 if total else 0.0
             axes.barh(place, share, 0.62, left=left, color=color, edgecolor="white", linewidth=0.8)
             if share >= 9:
@@ -91,7 +103,7 @@ def stage_breakdown(remaps: Sequence[RemapSeen], source: Source) -> Figure:
                     ha="center",
                     va="center",
                     fontsize=9,
-                    color="white" if color in {BLUE, GREEN} else BLACK,
+                    color="white" if color in _DARK else BLACK,
                 )
             left += share
         axes.text(101, place, milliseconds(total), va="center", fontsize=9, fontweight="bold")
@@ -105,7 +117,7 @@ def stage_breakdown(remaps: Sequence[RemapSeen], source: Source) -> Figure:
     put_caption(
         figure,
         source.caption(f"Median duration of each stage, and at the right their sum. Remaps: {counts}."),
-        _piece_handles(),
+        _piece_handles(remaps),
     )
     return figure
 
@@ -116,13 +128,14 @@ def _stage_medians(remaps: Sequence[RemapSeen]) -> dict[str, dict[str, float]]:
         for piece in pieces(remap):
             durations[remap.stack][piece.stage].append(piece.end_ns - piece.start_ns)
     return {
-        stack: {stage: statistics.median(seen) / 1e9 for stage, seen in stages.items()}
+        stack: {stage: statistics.median(stages[stage]) / 1e9 for stage in PIECES if stage in stages}
         for stack, stages in durations.items()
     }
 
 
-def _piece_handles() -> list[Patch]:
-    return [Patch(color=color, label=title) for title, color in PIECES.values()]
+def _piece_handles(remaps: Sequence[RemapSeen]) -> list[Patch]:
+    shown = (PIECES[stage] for stage in _stages_of(remaps))
+    return [Patch(color=color, label=title) for title, color in shown]
 
 
 @styled
@@ -169,7 +182,7 @@ def remap_timeline(
             if stacks
             else "",
         ),
-        [*_piece_handles(), *_mark_handles()],
+        [*_piece_handles(remaps), *_mark_handles()],
     )
     return figure
 
@@ -183,8 +196,8 @@ def _changes(acts: Sequence[Act]) -> str:
 def _lanes(axes: Axes, remaps: Sequence[RemapSeen], lanes: Sequence[tuple[str, str]], origin_ns: int) -> None:
     """A rectangle for every piece, one collection for every stage: thousands of remaps stay quick to draw."""
     rows = {lane: place for place, lane in enumerate(lanes)}
-    boxes: dict[str, list[list[tuple[float, float]]]] = {stage: [] for stage in PIECES}
-    edges: dict[str, list[float]] = {stage: [] for stage in PIECES}
+    boxes: dict[str, list[list[tuple[float, float]]]] = {stage: [] for stage in _stages_of(remaps)}
+    edges: dict[str, list[float]] = {stage: [] for stage in boxes}
     for remap in remaps:
         row = rows.get((remap.server, remap.port))
         cut = list(pieces(remap))
@@ -198,8 +211,9 @@ def _lanes(axes: Axes, remaps: Sequence[RemapSeen], lanes: Sequence[tuple[str, s
             )
             # The edge keeps a remap of a millisecond visible on an axis of minutes, by its longest piece.
             edges[piece.stage].append(0.5 if piece is longest else 0.0)
-    for stage, (_, color) in PIECES.items():
-        axes.add_collection(PolyCollection(boxes[stage], facecolors=color, edgecolors=color, linewidths=edges[stage]))
+    for stage, paths in boxes.items():
+        color = PIECES[stage][1]
+        axes.add_collection(PolyCollection(paths, facecolors=color, edgecolors=color, linewidths=edges[stage]))
     axes.set_yticks(range(len(lanes)), [f"{server}.{port}" for server, port in lanes], fontsize=8.5)
     axes.set_ylim(len(lanes) - 0.4, -0.6)
     axes.autoscale_view(scaley=False)

@@ -193,6 +193,34 @@ def test_the_breakdown_stacks_median_durations_to_the_whole() -> None:
     assert "1.1 ms" in [text.get_text() for text in axes.texts]
 
 
+def test_the_breakdown_has_a_kernels_stages_and_the_mount_where_they_are_known() -> None:
+    known = (("link", 300), ("device", 500), ("online", 700), ("named", 800), ("verified", 900), ("mounted", 1000))
+    seen = remap(("commanded", 0), *known)
+    assert [piece.stage for piece in pieces(seen)] == [name for name, _ in known]
+    figure = stage_breakdown([seen], SOURCE)
+    (axes,) = figure.axes
+    widths = [bar.get_width() for group in axes.containers if isinstance(group, BarContainer) for bar in group]
+    assert widths == pytest.approx([30, 20, 20, 10, 10, 10])
+    assert legend_of(figure) == [
+        "kernel has the link",
+        "kernel has the device",
+        "driver brings the drive online",
+        "udev names its node",
+        "first verified read",
+        "mount and first file",
+    ]
+    simulated = remap(("commanded", 0), ("executed", 100), ("online", 1000), ("verified", 1100))
+    assert legend_of(stage_breakdown([simulated], SOURCE)) == [
+        "switch executes the map",
+        "driver brings the drive online",
+        "first verified read",
+    ]
+
+
+def legend_of(figure: Figure) -> list[str]:
+    return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+
+
 def test_the_timeline_has_a_lane_for_every_port_and_a_box_for_every_piece(run: RunRecord) -> None:
     remaps = [entry for test in run.tests for entry in test.remaps]
     acts = [act for test in run.tests for act in test.acts]
