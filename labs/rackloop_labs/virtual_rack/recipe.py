@@ -15,6 +15,7 @@ FIRST_SLOT = 0x10
 # Those of the shipped playbook's roles among them: the guests reach no network to install them from.
 _PACKAGES = (
     "dmsetup",
+    "ethtool",
     "fio",
     "hdparm",
     "iproute2",
@@ -77,6 +78,10 @@ _FILES = {
     "etc/fstab": "/dev/vda / ext4 defaults,noatime 0 1\n",
     "etc/hostname": "guest\n",
     "etc/hosts": "127.0.0.1 localhost\n::1 localhost\n",
+    # There is no network to ask one by: what needs a name fails at once, not after minutes.
+    "etc/resolv.conf": "# no name server\n",
+    # A panic before this is read ends the guest, as the kernel's arguments say; a server that panics later stays so.
+    "etc/sysctl.d/10-rackloop.conf": "kernel.panic = 0\n",
     "etc/ssh/sshd_config.d/rackloop.conf": (
         "HostKey /etc/ssh/ssh_host_ed25519_key\n"
         "PasswordAuthentication no\n"
@@ -123,7 +128,7 @@ class GuestRecipe:
     disk_mib: int = 3072
     memory_mib: int = 640
     slots: int = 8
-    append: str = "root=/dev/vda ro console=ttyS0,115200 quiet net.ifnames=1 systemd.show_status=0"
+    append: str = "root=/dev/vda ro console=ttyS0,115200 quiet panic=1 net.ifnames=1 systemd.show_status=0"
 
     @property
     def image_digest(self) -> str:
