@@ -16,7 +16,7 @@ from socket import gethostname
 from rackloop.abilities import BoxIdentity
 from rackloop.abilities.inventory import HostInventory, SeenDrive
 from rackloop.drive_identifiers import normal_text
-from rackloop.lab import Lab
+from rackloop.lab import Lab, load_profile, profile_names
 from rackloop.portmap import PortMap
 from rackloop.units import parse_size
 from rackloop_drivers.host import SshAccess
@@ -270,7 +270,9 @@ class DraftDescription:
             **place,
             "scratch": "false",
         }
-        if "wwn" not in fields and "eui64" not in fields and "nguid" not in fields and seen.by_paths:
+        # Behind a switch such a name is the port's: whichever drive is mapped there has it.
+        is_named = any(kind in fields for kind in ("wwn", "eui64", "nguid", "port"))
+        if not is_named and seen.by_paths:
             fields["by_path"] = _scalar(seen.by_paths[0])
         comments = [*([doubt] if doubt else []), *(f"in use: {claim}" for claim in seen.usage.claims)]
         return [*(f"  # {comment}" for comment in comments), f"  {name}: {_mapping(fields)}"]
@@ -301,7 +303,12 @@ def _port_path(seen: SeenDrive) -> str | None:
 
 
 def _profile(seen: SeenDrive) -> tuple[str, str]:
-    """The profile that fits best, and what is to be said of it."""
+    """The profile of the drive's model, else the one that fits best, and what is to be said of it."""
+    model = normal_text(seen.identity.model)
+    for name in profile_names():
+        profile = load_profile(name)
+        if normal_text(profile.model) == model and profile.protocol == seen.identity.protocol:
+            return name, ""
     if seen.identity.protocol == "nvme":
         return "nvme-ssd", ""
     if seen.identity.protocol == "sata":

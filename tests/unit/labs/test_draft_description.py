@@ -72,6 +72,16 @@ def test_a_described_rack_is_found_as_it_is(known: Lab, tmp_path: Path) -> None:
     assert f"# {FILL_IN} the drives that no server is joined to" in text
 
 
+def test_behind_a_switch_no_drive_is_told_by_the_port_it_was_at(known: Lab, tmp_path: Path) -> None:
+    found = of_rack(CabledRack.of(known))
+    one = seen(known, "d01", known.servers["srv1"].paths["p0"])
+    nameless = replace(one, identity=replace(one.identity, model="QEMU NVMe Ctrl", protocol="nvme", identifiers={}))
+    found.servers[0] = FoundServer(access("srv1"), HostInventory("srv1", (nameless,)))
+    _, lab = written(found, tmp_path)
+    drive = lab.drives["d01"]
+    assert (drive.profile, drive.port, drive.by_path) == ("qemu-nvme", known.drives["d01"].port, None)
+
+
 def test_a_rack_is_worked_on_from_the_machine_that_discovered_it(known: Lab, tmp_path: Path) -> None:
     rack = CabledRack.of(known)
     assert written(of_rack(rack), tmp_path)[1].controllers == (gethostname(),)
@@ -137,7 +147,7 @@ def test_recorded_drives_are_described_where_they_are_seen(tmp_path: Path) -> No
     assert [(drive.profile, drive.model, drive.attached) for drive in lab.drives.values()] == [
         ("sas-hdd", "QEMU SAS-HDD", ("srv1", "p0")),
         ("sata-ssd", "QEMU HARDDISK", ("srv1", "p1")),
-        ("nvme-ssd", "QEMU NVMe Ctrl", ("srv1", "p2")),
+        ("qemu-nvme", "QEMU NVMe Ctrl", ("srv1", "p2")),
     ]
     # The namespace reports no identifier, so where it is has to tell it.
     assert lab.drives["d03"].by_path == "pci-0000:01:00.0-nvme-1"
