@@ -37,6 +37,7 @@ PACKAGES = (
     *("fio", "cc", "bwrap", "ssh", "ipmitool", "fusermount3"),
     *("nbdkit", "nbdinfo", "qemu-img", "blkparse", "cargo-clippy", "rustfmt", "sudo"),
     *("snmpget", "pgrep", "pg_ctlcluster"),
+    *("qemu-system-x86_64", "mmdebstrap", "newuidmap"),
 )
 
 PYTHON = """#!/bin/bash
