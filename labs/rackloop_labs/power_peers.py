@@ -1,9 +1,9 @@
-"""The controllers and PDUs of a mock rack, simulated: cutting power at any of them cuts it in rackd."""
+"""The controllers and PDUs of a mock or virtual rack, simulated: cutting power at any of them cuts it in the rack."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +11,15 @@ from typing import Any
 
 from rackloop.clock import Clock
 from rackloop.lab import Lab, Part, PartKind
-from rackloop_drivers.boxes import Chassis, Outlets, PowerListener, SerialLine, SimulatedController, SimulatedPlace
+from rackloop_drivers.boxes import (
+    Chassis,
+    Outlets,
+    PowerListener,
+    PowerSwitching,
+    SerialLine,
+    SimulatedController,
+    SimulatedPlace,
+)
 from rackloop_drivers.power.redfish import serve_tls
 from rackloop_drivers.rackd import RackdLink
 from rackloop_labs.drivers import bmc_driver, console_driver, pdu_driver, phy_driver
@@ -79,10 +87,20 @@ class PowerPeers:
 
 
 @asynccontextmanager
-async def power_peers(lab: Lab, link: RackdLink, state_directory: Path, clock: Clock) -> AsyncIterator[PowerPeers]:
+async def power_peers(
+    lab: Lab,
+    link: RackdLink,
+    state_directory: Path,
+    clock: Clock,
+    *,
+    switching: PowerSwitching | None = None,
+    chassis_of: Callable[[str], Chassis] | None = None,
+) -> AsyncIterator[PowerPeers]:
     """Every controller and PDU that the description names, for as long as the context lasts.
 
-    Passwords are new each time, in files of mode 600 below ``state_directory``, gone with the context.
+    Passwords are new each time, in files of mode 600 below ``state_directory``, gone with the context. What is not
+    rackd's power is switched by ``switching``; servers that have a chassis of their own, ``chassis_of``, have their
+    consoles elsewhere.
     """
     folder = state_directory / _FOLDER
     shutil.rmtree(folder, ignore_errors=True)
@@ -90,8 +108,8 @@ async def power_peers(lab: Lab, link: RackdLink, state_directory: Path, clock: C
         folder.mkdir(mode=0o700)
         stack.callback(shutil.rmtree, folder)
         ca_file, context = serve_tls(folder, clock)
-        switching = RackdSwitching(link)
-        chassis = {name: Chassis(name, switching, clock) for name in lab.servers}
+        switching = RackdSwitching(link) if switching is None else switching
+        chassis = {name: chassis_of(name) if chassis_of else Chassis(name, switching, clock) for name in lab.servers}
         peers = PowerPeers(lines={name: box.line for name, box in chassis.items()})
 
         def place(name: str) -> SimulatedPlace:
@@ -103,7 +121,7 @@ async def power_peers(lab: Lab, link: RackdLink, state_directory: Path, clock: C
                 box = bmc.simulated(chassis[name], place(f"bmc-{name}"))
                 peers.controllers[name], where = await stack.enter_async_context(box)
                 peers.bmc[name] = {"driver": bmc.driver, **where}
-            if server.console is not None and server.console.is_simulated:
+            if chassis_of is None and server.console is not None and server.console.is_simulated:
                 console = console_driver(server.console)
                 served = console.simulated(chassis[name], place(f"console-{name}"), peers.controllers.get(name))
                 where = await stack.enter_async_context(served)

@@ -16,17 +16,20 @@ from typing import Any
 
 from rackloop.clock import RealClock
 from rackloop.errors import LabError
-from rackloop.lab import Lab, LabState
+from rackloop.lab import Lab, LabState, Part, PartKind
 from rackloop_drivers.fabric.flexfabric import FlexFabricDriver, RackdMatrix, SwitchPeer
+from rackloop_drivers.rackd import RackdLink
 from rackloop_labs._fixed_cabling import numbered
 from rackloop_labs._lab_main import run_lab, told_to_end
 from rackloop_labs._rackd_config import CONTROL_SOCKET, NBD_SOCKET, SAVED_MAP, TRUTH_LOG, rackd_config
 from rackloop_labs._rackd_process import start_rackd, stop_process, write_whole
 from rackloop_labs.described import description_digest
+from rackloop_labs.power_peers import PowerPeers, RackdSwitching, power_peers
 from rackloop_labs.ssh_access import ssh_accesses
 from rackloop_labs.virtual_rack.described_rack import REHEARSAL, rehearsal
 from rackloop_labs.virtual_rack.guest_cache import GuestCache, SavedGuest
 from rackloop_labs.virtual_rack.guest_drives import PluggedDrive
+from rackloop_labs.virtual_rack.guest_power import GuestChassis, GuestSwitching
 from rackloop_labs.virtual_rack.guests import USER, Guests, console_log, key_file, known_hosts
 from rackloop_labs.virtual_rack.guests import clear as clear_guests
 from rackloop_labs.virtual_rack.matrix import PluggingMatrix
@@ -70,14 +73,26 @@ async def _live(described: Lab, state: LabState, options: argparse.Namespace) ->
         if failed := await matrix.catch_up():
             raise failed[0]
         await guests.go(lab.name, saved, state, clock)
-        following = asyncio.create_task(matrix.follow())
+        link = await RackdLink.connect(state.directory / CONTROL_SOCKET, follows=True)
+        stack.callback(link.close)
+        link.follow(lambda record: _power_of_drive(lab, matrix, record))
+        switching = GuestSwitching(
+            RackdSwitching(link), guests.machines, lambda on: matrix.power(on=on), matrix.look_again
+        )
+        following = asyncio.gather(matrix.follow(), switching.follow_guests())
         stack.callback(following.cancel)
+
+        def chassis(name: str) -> GuestChassis:
+            return GuestChassis(name, switching, clock, guests.machines[name])
+
+        peers = power_peers(described, link, state.directory, clock, switching=switching, chassis_of=chassis)
+        power = await stack.enter_async_context(peers)
         lines = None
         if described.has_switch:
             switch = SwitchPeer(matrix, state_path=state.directory / _TOKEN)
             stack.push_async_callback(switch.close)
             lines = await _opened(switch, lab, state)
-        endpoints = _endpoints(lab, state, saved, guests, lines)
+        endpoints = _endpoints(lab, state, saved, guests, lines, power)
         looking = [server for server, drives in attached.items() if drives]
         await asyncio.to_thread(look_for_drives, ssh_accesses(lab, endpoints), looking, clock)
         (state.directory / REHEARSAL).write_text(rehearsal(described, endpoints), encoding="utf-8")
@@ -90,7 +105,7 @@ async def _live(described: Lab, state: LabState, options: argparse.Namespace) ->
 
 async def _until_ended(
     ending: asyncio.Event,
-    following: asyncio.Task[None],
+    following: asyncio.Future[Any],
     rackd: asyncio.subprocess.Process,
     guests: Guests,
     state: LabState,
@@ -104,6 +119,12 @@ async def _until_ended(
     if not told.done():
         part = f"rackd with status {drives.result()}" if drives.done() else f"guest {guest.result()}"
         raise LabError(f"ended by itself: {part}; see {state.log} and the console logs beside it")
+
+
+def _power_of_drive(lab: Lab, matrix: PluggingMatrix, record: dict[str, Any]) -> None:
+    """A drive without power is pulled, whatever its guest is about to do with it."""
+    if record["event"] == "power" and (part := Part.of_resource(record["target"])).kind is PartKind.DRIVE:
+        matrix.power_of(lab.where_is(part.name), on=bool(record["on"]))
 
 
 async def _opened(switch: SwitchPeer, lab: Lab, state: LabState) -> dict[str, str]:
@@ -139,7 +160,7 @@ def _drives(lab: Lab) -> dict[int, PluggedDrive]:
 
 
 def _endpoints(
-    lab: Lab, state: LabState, saved: SavedGuest, guests: Guests, switch: dict[str, str] | None
+    lab: Lab, state: LabState, saved: SavedGuest, guests: Guests, switch: dict[str, str] | None, power: PowerPeers
 ) -> dict[str, Any]:
     """The address of everything, in the shape that ``lab status --json`` prints."""
     return {
@@ -159,7 +180,7 @@ def _endpoints(
                     for port in server.ports
                 },
                 "paths": {port: place.path(saved.slot_buses) for port, place in places_of(lab, name).items()},
-                "bmc": None,
+                "bmc": power.bmc.get(name),
                 "console": {"address": f"127.0.0.1:{guests.consoles[name]}"},
                 "console_log": str(console_log(state, name)),
             }
@@ -175,7 +196,7 @@ def _endpoints(
             }
             for name, drive in lab.drives.items()
         },
-        "pdu": None,
+        "pdu": power.pdu or None,
         "phy": None,
         "ssh": {"user": USER, "key_file": str(key_file(state)), "known_hosts": str(known_hosts(state))},
         "rehearsal": str(state.directory / REHEARSAL),

@@ -12,7 +12,7 @@ import yaml
 from rackloop.lab import Lab
 from rackloop.lab.yaml import KeyPath
 from rackloop_drivers.fabric.flexfabric import FlexFabricDriver
-from rackloop_labs.drivers import console_driver, fabric_driver
+from rackloop_labs.drivers import bmc_driver, console_driver, fabric_driver, pdu_driver
 from rackloop_labs.virtual_rack.guest_drives import not_emulated
 from rackloop_labs.virtual_rack.port_places import SATA_PORTS, places_of
 from rackloop_labs.virtual_rack.recipe import GuestRecipe
@@ -36,9 +36,12 @@ def as_equipment(lab: Lab, endpoints: Mapping[str, Any]) -> Lab:
         update |= {key: type(lab.source)(login[key]) for key in ("known_hosts", "key_file")}
         if server.console is not None:
             update["console"] = console_driver(server.console, running["console"])
+        if server.bmc is not None:
+            update["bmc"] = bmc_driver(server.bmc, running["bmc"])
         servers[name] = server.model_copy(update=update)
+    pdus = {name: pdu_driver(pdu, endpoints["pdu"][name]) for name, pdu in lab.pdus.items()}
     fabric = fabric_driver(lab.fabric, endpoints["switch"]) if lab.has_switch else lab.fabric
-    return lab.model_copy(update={"servers": servers, "fabric": fabric})
+    return lab.model_copy(update={"servers": servers, "pdus": pdus, "fabric": fabric})
 
 
 def rehearsal(lab: Lab, endpoints: Mapping[str, Any]) -> str:
@@ -54,9 +57,12 @@ def rehearsal(lab: Lab, endpoints: Mapping[str, Any]) -> str:
             "user": login["user"],
             "key_file": login["key_file"],
             "console": {"driver": "ser2net", **endpoints["servers"][name]["console"]},
+            **({"bmc": _box(endpoints["servers"][name]["bmc"])} if server.bmc is not None else {}),
+            **_fed(server.outlet),
         }
         for name, server in lab.servers.items()
     }
+    pdus = {name: _box(endpoints["pdu"][name]) | {"outlets": pdu.outlets} for name, pdu in lab.pdus.items()}
     drives = {
         name: {
             "profile": drive.profile,
@@ -76,6 +82,7 @@ def rehearsal(lab: Lab, endpoints: Mapping[str, Any]) -> str:
         "kind": "physical",
         "controllers": [socket.gethostname()],
         "fabric": _fabric(lab, endpoints),
+        **({"pdus": pdus} if pdus else {}),
         "servers": servers,
         "drives": drives,
         **({"baseline": {server: dict(joined) for server, joined in lab.baseline.items()}} if lab.has_switch else {}),
@@ -94,7 +101,18 @@ _Dumper.add_representer(type(None), lambda dumper, _: dumper.represent_scalar("t
 def _fabric(lab: Lab, endpoints: Mapping[str, Any]) -> dict[str, Any]:
     if not lab.has_switch:
         return {"driver": "static"}
-    return {"driver": "flexfabric", "ports": lab.fabric.ports, "control": {"tcp": endpoints["switch"]["tcp"]}}
+    control = {"tcp": endpoints["switch"]["tcp"]}
+    return {"driver": "flexfabric", "ports": lab.fabric.ports, "control": control, **_fed(lab.fabric.outlet)}
+
+
+def _box(endpoint: Mapping[str, Any]) -> dict[str, Any]:
+    """A box of the rack as one of equipment is described: its password is where it is kept."""
+    told = {key: value for key, value in endpoint.items() if key != "password_file" and value is not None}
+    return told | {"password": {"file": endpoint["password_file"]}}
+
+
+def _fed(outlet: tuple[str, int] | None) -> dict[str, str]:
+    return {} if outlet is None else {"outlet": f"{outlet[0]}/{outlet[1]}"}
 
 
 def not_virtual(lab: Lab, recipe: GuestRecipe | None = None) -> Iterator[tuple[KeyPath, str]]:
@@ -107,12 +125,12 @@ def not_virtual(lab: Lab, recipe: GuestRecipe | None = None) -> Iterator[tuple[K
         )
     if lab.phy is not None:
         yield ("phy",), "a virtual rack has no other PHYs than those of its switch; delete the key"
-    for section, there in {"expanders": lab.expanders, "pdus": lab.pdus, "jump_hosts": lab.jump_hosts}.items():
+    for section, there in {"expanders": lab.expanders, "jump_hosts": lab.jump_hosts}.items():
         if there:
             yield (section,), "a virtual rack has none yet; delete the key"
     for name, server in lab.servers.items():
         path = ("servers", name)
-        for key in ("bmc", "outlet", "jump", "ssh", "known_hosts", "key_file", "password", "paths"):
+        for key in ("jump", "ssh", "known_hosts", "key_file", "password", "paths"):
             if key in server.model_fields_set:
                 made = "makes its own" if key in {"ssh", "known_hosts", "key_file", "paths"} else "has none yet"
                 yield (*path, key), f"a virtual rack {made}; delete the key"
@@ -125,4 +143,9 @@ def not_virtual(lab: Lab, recipe: GuestRecipe | None = None) -> Iterator[tuple[K
                 (*path, "console"),
                 f"is {server.console.driver}: a guest's console is reached as by ser2net; write that",
             )
+        if server.bmc is not None and not server.bmc.is_simulated:
+            yield (*path, "bmc"), f"is {server.bmc.driver}, which simulates none: give a guest another, such as redfish"
+    for name, pdu in lab.pdus.items():
+        if not pdu.is_simulated:
+            yield ("pdus", name), f"is {pdu.driver}, which simulates none: feed guests from another, such as redfish"
     yield from not_emulated(lab)

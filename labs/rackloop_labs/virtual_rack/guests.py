@@ -105,6 +105,8 @@ async def _named(machine: Machine, lab: str, public_key: str, clock: Clock) -> N
     for verb, what in {"name": machine.name, "id": identity, "key": public_key}.items():
         await machine.tell(verb, what, _ANSWER_S)
     await machine.tell("time", f"{clock.wall().timestamp():.6f}", _ANSWER_S)
+    # It is the same when its power is cut and it boots.
+    await machine.tell("sync", "", _ANSWER_S)
 
 
 def _login(state: LabState, ports: Mapping[str, int], host_key: str) -> str:

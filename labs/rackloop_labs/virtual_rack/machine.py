@@ -7,7 +7,7 @@ import contextlib
 import re
 import shlex
 import socket
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,10 @@ _POLL_S = 0.02
 # A machine without devices that have to end something ends at once.
 _END_S = 5.0
 _READY = "ready"
+# QEMU's states of a machine that was reset and does not run, and of one whose guest has turned it off.
+_FRESH, _ENDED = "prelaunch", "shutdown"
+_ANSWER_S = 20.0
+_IS_ASKED = "already in the process of unplug"
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,9 @@ def machine_arguments(
     guest = files.guest
     argv = [
         *("setpriv", "--pdeathsig", "KILL", found(QEMU) or QEMU),
-        *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+        *("-nodefaults", "-no-user-config", "-display", "none"),
+        # A guest that is up stays a machine whatever it does: without power it is one that was reset and does not run.
+        *(("-action", "reboot=reset,shutdown=pause,panic=none") if is_resumed else ("-no-reboot",)),
         *("-machine", "q35,memory-backend=memory", "-accel", f"tcg,tb-size={_CODE_MIB}", "-cpu", "max", "-smp", "1"),
         *("-m", f"{recipe.memory_mib}M", "-rtc", "base=utc"),
         "-object",
@@ -137,10 +143,21 @@ class Machine:
             raise LabError(f"QEMU of {self.name} does not {command}: {error}") from error
 
     async def unplug(self, device: str, within_s: float) -> None:
-        """Ask the guest to let go of a device, and return once it has. Raises LabError where it does not in time."""
+        """Ask the guest to let go of a device, and return once it has. Raises LabError where it does not in time.
+
+        One without power is not asked, and one that was asked before may have let go by now.
+        """
         is_it = EventListener(("DEVICE_DELETED", "DEVICE_UNPLUG_GUEST_ERROR"), lambda event: _device(event) == device)
         with self._qmp.listen(is_it):
-            await self.ask("device_del", {"id": device})
+            if not await self._has(device):
+                return
+            try:
+                await self.ask("device_del", {"id": device})
+            except LabError as error:
+                if _IS_ASKED not in str(error):
+                    raise
+            if not await self.is_on():
+                await self.ask("system_reset")
             try:
                 event = await asyncio.wait_for(is_it.get(), within_s)
             except TimeoutError as error:
@@ -197,6 +214,58 @@ class Machine:
     async def go(self) -> None:
         """Let it run."""
         await self.ask("cont")
+
+    async def power_off(self) -> None:
+        """Take its power: it stops, and forgets all but its disk."""
+        await self._within_reason("stop")
+        await self._reset()
+
+    async def power_on(self) -> None:
+        """Give it power: it boots."""
+        if await self._status() == _ENDED:
+            await self._reset()
+        await self.go()
+
+    async def is_on(self) -> bool:
+        """Whether it has power; one that is held has."""
+        return await self._status() not in {_FRESH, _ENDED}
+
+    async def press_button(self) -> None:
+        """Press its power button: a guest that listens shuts down."""
+        await self._within_reason("system_powerdown")
+
+    async def interrupt(self) -> None:
+        """Have its processor get an NMI."""
+        await self._within_reason("inject-nmi")
+
+    async def power_changes(self) -> AsyncIterator[None]:
+        """A turn for each time that the guest turned itself off or was reset."""
+        changes = EventListener(("SHUTDOWN", "RESET"))
+        with self._qmp.listen(changes):
+            while True:
+                await changes.get()
+                yield
+
+    async def _reset(self) -> None:
+        await self._within_reason("system_reset")
+        while await self._status() != _FRESH:
+            await asyncio.sleep(_POLL_S)
+
+    async def _status(self) -> str:
+        status: str = (await self._within_reason("query-status"))["status"]
+        return status
+
+    async def _within_reason(self, command: str) -> Any:
+        try:
+            return await asyncio.wait_for(self.ask(command), _ANSWER_S)
+        except TimeoutError as error:
+            raise LabError(
+                f"QEMU of {self.name} did not {command} within {_ANSWER_S:g} s; does a drive of it hang?"
+            ) from error
+
+    async def _has(self, device: str) -> bool:
+        there = await self.ask("qom-list", {"path": "/machine/peripheral"})
+        return any(each["name"] == device for each in there)
 
     async def ssh_port(self) -> int:
         """The port of the loopback here that leads to the guest's sshd."""

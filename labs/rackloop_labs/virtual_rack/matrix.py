@@ -39,6 +39,7 @@ class PluggingMatrix:
         self._inner = inner
         self._sockets = sockets
         self._drives = drives
+        self._dark: set[int] = set()
         self._plugs = plugs
         self._plugged: dict[int, int] = {}
         self._is_on = True
@@ -105,6 +106,15 @@ class PluggingMatrix:
         """Make a port ignore map changes, or let it follow them again."""
         await self._inner.stick(port, stuck=stuck)
 
+    def power_of(self, drive: int, *, on: bool) -> None:
+        """The drive at a port lost its power, or has it again: without, it is in no guest."""
+        (self._dark.discard if on else self._dark.add)(drive)
+        self._is_changed.set()
+
+    def look_again(self) -> None:
+        """Do what could not be done before: a guest was switched off or on."""
+        self._is_changed.set()
+
     async def follow(self) -> None:
         """Have the guests follow the map, change after change; never returns."""
         while True:
@@ -128,7 +138,7 @@ class PluggingMatrix:
     def _circuits(self, pairs: PortMap) -> dict[int, int]:
         """The port of the drive at each server port, while there is power."""
         ends = [end for low, high in pairs for end in ((low, high), (high, low))] if self._is_on else []
-        return {near: far for near, far in ends if near in self._sockets and far in self._drives}
+        return {near: far for near, far in ends if near in self._sockets and far in self._drives.keys() - self._dark}
 
     async def _plug(self, port: int, drive: int) -> None:
         await self._plugs.plug(self._sockets[port], self._drives[drive])

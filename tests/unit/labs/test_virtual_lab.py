@@ -11,6 +11,7 @@ from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput, LabError
 from rackloop.lab import Lab, LabKind, LabState, load_lab
 from rackloop_cli.lab import check
+from rackloop_labs.power_ports import RackPower
 from rackloop_labs.ssh_access import ssh_accesses
 from rackloop_labs.virtual import VirtualLab
 from rackloop_labs.virtual_rack.described_rack import as_equipment, not_virtual, rehearsal
@@ -22,12 +23,15 @@ from rackloop_labs.virtual_rack.recipe import GuestRecipe
 
 def endpoints(lab: Lab, state: Path) -> dict[str, Any]:
     """Those of a lab as if it were up."""
+    secret = str(state / "password")
     return {
         "rehearsal": str(state / "rehearsal.yaml"),
         "switch": {"tcp": "127.0.0.1:5025", "tty": "/dev/pts/9"},
         "ssh": {"user": "root", "key_file": str(state / "guest_key"), "known_hosts": str(state / "known_hosts")},
+        "pdu": {name: _controller(pdu.driver, secret) for number, (name, pdu) in enumerate(lab.pdus.items())},
         "servers": {
             name: {
+                "bmc": None if server.bmc is None else _controller(server.bmc.driver, secret),
                 "ssh": f"127.0.0.1:{2200 + number}",
                 "paths": {port: f"pci-0000:{slot + 1:02x}:00.0" for slot, port in enumerate(server.ports)},
                 "console": {"address": f"127.0.0.1:{2300 + number}"},
@@ -35,6 +39,11 @@ def endpoints(lab: Lab, state: Path) -> dict[str, Any]:
             for number, (name, server) in enumerate(lab.servers.items())
         },
     }
+
+
+def _controller(driver: str, password_file: str) -> dict[str, str]:
+    address = "https://127.0.0.1:4430" if driver == "redfish" else "127.0.0.1:6230"
+    return {"driver": driver, "address": address, "user": "admin", "password_file": password_file}
 
 
 @pytest.mark.parametrize("name", ["virtual", "virtual-direct"])
@@ -47,7 +56,8 @@ def test_the_shipped_labs_have_only_what_a_virtual_rack_can_have(name: str) -> N
 def test_what_a_virtual_rack_cannot_have_yet_is_named_with_its_place() -> None:
     lab = load_lab("mock").model_copy(update={"kind": LabKind.VIRTUAL})
     found = {".".join(map(str, path)): message for path, message in not_virtual(lab)}
-    assert found.keys() >= {"pdus", "expanders", "servers.srv1.bmc", "servers.srv1.outlet", "servers.srv1.console"}
+    assert found.keys() >= {"expanders", "servers.srv1.console"}
+    assert not found.keys() & {"pdus", "servers.srv1.bmc", "servers.srv1.outlet"}
     assert found["drives.d01.profile"].startswith("is sata, which QEMU cannot move while guests run")
     assert found["drives.d09.model"].endswith("write profile: qemu-nvme")
     assert found["drives.d09.eui64"] == "QEMU's nvme drives report none; delete the key"
@@ -55,7 +65,7 @@ def test_what_a_virtual_rack_cannot_have_yet_is_named_with_its_place() -> None:
 
 def test_the_check_of_a_description_names_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "rack.yaml"
-    file.write_text(load_lab("virtual").source.read_text().replace("console: ser2net}", "console: tty}"))
+    file.write_text(load_lab("virtual").source.read_text().replace("console: ser2net", "console: tty"))
     assert check.run([str(file)]) == 2
     said = capsys.readouterr()
     assert "rack.yaml:12:80: servers.srv1.console: is tty: a guest's console is reached as by ser2net" in said.err
@@ -77,6 +87,11 @@ def test_a_rack_that_is_up_is_opened_by_the_description_of_a_physical_one(tmp_pa
     assert described.servers["srv1"].paths["p3"] == "pci-0000:04:00.0"
     assert described.fabric.where() == ("tcp", "127.0.0.1:5025")  # type: ignore[attr-defined]
     assert described.servers["srv3"].console.address == "127.0.0.1:2302"  # type: ignore[union-attr]
+    (tmp_path / "password").write_text("right horse")
+    power = RackPower(described, VirtualClock())
+    assert power.ports.keys() >= {"server:srv1", "outlet:pdu1/1", "server:srv3", "outlet:pdu2/2", "outlet:pdu1/8"}
+    assert described.servers["srv1"].bmc.login().password() == "right horse"  # type: ignore[union-attr]
+    power.close()
 
 
 def described_drives(lab: Lab) -> dict[str, object]:
@@ -97,6 +112,12 @@ def test_the_rehearsal_is_a_sound_description_of_the_same_rack(name: str, tmp_pa
     }
     assert described_drives(again) == described_drives(lab)
     assert {access.key_file for access in ssh_accesses(again).values()} == {tmp_path / "guest_key"}
+    assert (again.fabric.outlet, again.pdus.keys()) == (lab.fabric.outlet, lab.pdus.keys())
+    assert [server.outlet for server in again.servers.values()] == [server.outlet for server in lab.servers.values()]
+    assert [server.bmc is None for server in again.servers.values()] == [
+        server.bmc is None for server in lab.servers.values()
+    ]
+    RackPower(again, VirtualClock()).close()
 
 
 def test_programs_that_are_missing_are_named_with_the_command() -> None:
@@ -141,3 +162,5 @@ def test_a_guest_that_is_resumed_leaves_what_was_saved_as_it_is(tmp_path: Path) 
     assert changed >= {"-S", "-incoming", "defer"}
     assert any(text.endswith("a,,b/memory.raw,share=off") for text in changed)
     assert any("a,,b/disk.raw" in text and text.endswith("snapshot=on") for text in changed)
+    assert ("-no-reboot" in first, "-no-reboot" in again) == (True, False)
+    assert "reboot=reset,shutdown=pause,panic=none" in again

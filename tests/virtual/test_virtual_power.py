@@ -1,0 +1,118 @@
+"""The power of a guest, by the boxes that a rack has: each off and on is one of a machine, which boots anew.
+
+The tests are of one rack with one guest, and in order: each finds it as the one before left it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rackloop.contracts import power_port
+from rackloop.lab import Lab, LabState, load_lab
+from rackloop_labs.power_ports import RackPower
+from rackloop_labs.virtual import VirtualLab
+from tests.deadlines import CLOCK, soon
+from tests.e2e.command_line import CommandLine
+from tests.virtual.guest_login import answers, tell
+
+SERVER = "srv1"
+# In software, on a machine that is busy with other things.
+BOOTS_WITHIN_S = 900.0
+
+
+@pytest.fixture(scope="module")
+def file(rackloop: CommandLine) -> Path:
+    """The description of a rack of one server that two boxes switch, and of two drives."""
+    document = yaml.safe_load(load_lab("virtual").source.read_text())
+    document["name"] = "one-guest"
+    document["servers"] = {SERVER: document["servers"][SERVER]}
+    document["drives"] = {name: document["drives"][name] for name in ("d01", "d02")}
+    document["baseline"] = {SERVER: document["baseline"][SERVER]}
+    return rackloop.write("one-guest.yaml", document)
+
+
+@pytest.fixture(scope="module")
+def up(rackloop: CommandLine, file: Path) -> Iterator[CommandLine]:
+    """The rack, up until the last test of the file."""
+    for verb in ("build", "up"):
+        ended = rackloop("lab", verb, file)
+        assert ended.status == 0, ended
+    yield rackloop
+    rackloop("lab", "down", file)
+
+
+@pytest.fixture(scope="module")
+def power(up: CommandLine, file: Path) -> Iterator[RackPower]:
+    lab = load_lab(file)
+    power = RackPower(VirtualLab(lab, CLOCK, LabState(up.state_home / "labs" / lab.name)).described(), CLOCK)
+    yield power
+    power.close()
+
+
+def boot_of(up: CommandLine, file: Path) -> str:
+    """The number of the boot that the guest is in, once it answers."""
+    assert soon(BOOTS_WITHIN_S).poll(lambda: answers(up, file, SERVER), every_s=1.0), console(up, file)[-500:]
+    return tell(up, file, SERVER, "cat /proc/sys/kernel/random/boot_id").strip()
+
+
+def console(up: CommandLine, file: Path) -> str:
+    """What the guest has said since the lab came up."""
+    return Path(up.endpoints(str(file))["servers"][SERVER]["console_log"]).read_text(errors="replace")
+
+
+def test_a_guest_without_power_does_not_run_and_its_lab_is_up(up: CommandLine, file: Path, power: RackPower) -> None:
+    before = boot_of(up, file)
+    ended = up("power", file, "off", SERVER)
+    assert ended.status == 0, ended
+    assert not power.ports[f"server:{SERVER}"].is_on(soon())
+    assert not answers(up, file, SERVER)
+    assert up.endpoints(str(file))["up"]
+    # A guest without power is not asked to let go: the drive is out of one slot and in the other at once.
+    assert up("fabric", file, "map", f"{SERVER}.p2=d01").status == 0
+    healed = up("power", file, "on", SERVER)
+    assert healed.status == 0, healed
+    assert boot_of(up, file) != before
+
+
+def test_it_has_booted_with_its_own_name_and_the_drives_of_then(up: CommandLine, file: Path, lab: Lab) -> None:
+    assert tell(up, file, SERVER, "hostname").strip() == SERVER
+    paths = up.endpoints(str(file))["servers"][SERVER]["paths"]
+    seen = tell(up, file, SERVER, "grep -H . /sys/class/nvme/nvme*/address; cat /sys/class/nvme/nvme*/serial")
+    assert paths["p2"].removeprefix("pci-") in seen
+    assert paths["p0"].removeprefix("pci-") not in seen
+    assert all(drive.serial in seen for drive in lab.drives.values())
+    skew_s = CLOCK.wall().timestamp() - float(tell(up, file, SERVER, "date +%s.%N"))
+    assert abs(skew_s) < 60
+
+
+def test_it_is_healed(up: CommandLine, file: Path) -> None:
+    healed = up("heal", file)
+    assert healed.status == 0, healed
+
+
+@pytest.fixture(scope="module")
+def lab(file: Path) -> Lab:
+    return load_lab(file)
+
+
+@pytest.mark.parametrize("clause", power_port.CONTRACT, ids=lambda clause: clause.__name__)
+@pytest.mark.parametrize("port", ["server:srv1", "outlet:pdu1/1"])
+def test_its_boxes_keep_the_contract_of_power(
+    clause: Callable[[power_port.PowerPortFactory], None], port: str, power: RackPower
+) -> None:
+    clause(lambda: power.ports[port])
+
+
+def test_a_guest_that_turns_itself_off_is_off_until_it_is_healed(up: CommandLine, file: Path, power: RackPower) -> None:
+    before, port = boot_of(up, file), power.ports[f"server:{SERVER}"]
+    tell(up, file, SERVER, "systemctl poweroff")
+    assert soon(BOOTS_WITHIN_S).poll(lambda: not port.is_on(soon()), every_s=1.0), console(up, file)[-500:]
+    assert up.endpoints(str(file))["up"]
+    told = up("heal", file)
+    assert (told.status, f"server:{SERVER}" in told.out) == (3, True), told
+    assert up("power", file, "on", SERVER).status == 0
+    assert boot_of(up, file) != before
