@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rackloop.abilities import BlockDevice, Console, Drive, DriveIdentity, HiddenPorts, Host, SystemEventLog
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, NotSupported, RackloopError
-from rackloop.lab import Lab, Part, PartKind, acted_on
+from rackloop.lab import Lab, LabKind, Part, PartKind, acted_on
 from rackloop.names import guess
 from rackloop.safety.leases import fenced
 from rackloop.safety.undo import Equipment
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from rackloop.safety.leases import HeldLease
     from rackloop.safety.undo import Journal
 
-_HEAL_S = 60.0
+# A server that was given power boots within this: a machine takes its minutes, a process does not.
+_BOOT_S = {LabKind.MOCK: 30.0, LabKind.VIRTUAL: 600.0, LabKind.PHYSICAL: 600.0}
+_HEAL_S = 30.0
 
 
 class BenchView:
@@ -259,7 +261,7 @@ class BenchInService(BenchView):
         answering: Callable[[], Collection[str]] | None = None,
         log: ActLog | None = None,
     ) -> HealReport:
-        """Give what is in service its baseline back, in a minute at most; see :func:`rackloop.safety.heal`."""
+        """Give what is in service its baseline back; see :func:`rackloop.safety.heal`. Servers have time to boot."""
         from rackloop.safety import heal
 
         return heal(
@@ -267,7 +269,7 @@ class BenchInService(BenchView):
             journal,
             self.equipment,
             self.clock,
-            Deadline.after(self.clock, _HEAL_S),
+            Deadline.after(self.clock, _BOOT_S[self.lab.kind] + _HEAL_S),
             lease=lease,
             look_at=self,
             thorough=thorough,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, LabError, NotSupported, RackloopError, StaleGeneration
-from rackloop.lab import LabKind, Part
+from rackloop.lab import LabKind, Part, PartKind
 from rackloop.portmap import PortMap, disturbed_ports
 from rackloop.safety._destructive_guard import require_may_disturb
 from rackloop.safety._heal_checks import Check, Rack, answer_checks, fed_servers, mend_unexplained, power_checks
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 
 # In a mock rack, whose slowest stack has a drive online 200 ms after its link is up; elsewhere tools take their time.
+# Kept of the time for everything that does not wait for servers to boot.
+_LAST_S = 15.0
 _ANSWER_S = {LabKind.MOCK: 10.0, LabKind.VIRTUAL: 40.0, LabKind.PHYSICAL: 40.0}
 
 
@@ -103,9 +105,9 @@ def heal(
     standing = [entry for entry in known if healing.covers(entry) and not leave(entry.part)]
     mended = healing.mend(known, equipment.registers, deadline)
     undone = healing.undo(standing, leave)
-    # What was given power has to boot or spin up before it answers.
-    had_no_power = any(entry.ability == "power" for entry in undone)
-    answer_by = deadline if had_no_power else deadline.sooner(_ANSWER_S[lab.kind])
+    # What was given power, or a new start, has to boot or spin up before it answers.
+    starts = any(entry.ability == "power" or entry.part.kind is PartKind.SERVER for entry in undone)
+    answer_by = deadline.sooner(deadline.remaining_s() - _LAST_S if starts else _ANSWER_S[lab.kind])
     mended += healing.mend(known, equipment.server_registers, answer_by)
     healing.require_lease()
     power = partial(power_checks, equipment, deadline)
