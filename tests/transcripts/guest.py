@@ -78,6 +78,12 @@ class RecordedActs:
     def power_slot(self, expander: AttachedExpander, slot: int, *, on: bool) -> None:
         self.asked.append(("power_slot", f"{expander.name}/{slot}/{on}"))
 
+    def sanitize(self, drive: AttachedDrive, method: str, *, at_once: bool = False) -> None:
+        self.asked.append(("sanitize", f"{drive.kernel_name}/{method}/{at_once}"))
+
+    def set_password(self, drive: AttachedDrive, password: str | None) -> None:
+        self.asked.append(("set_password", f"{drive.kernel_name}/{password}"))
+
     def remove(self, drive: AttachedDrive) -> None:
         self.asked.append(("remove", drive.kernel_name))
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+from rackloop_labs.mock_hosts._firmware import Firmware
+
 
 def pci_address(index: int) -> str:
     """Domain, bus, device and function of a server's HBA port number ``index``, from 0 on: each on a bus of its own."""
@@ -82,7 +84,7 @@ class AttachedDrive:
     ``kernel_name`` is ``sda`` or ``nvme0``; ``number`` the N of ``nvmeN`` or of the ``scsi host N`` (``hostN``) it is
     on, which is the port's ``index``; ``generic`` is its ``sgN``. ``counters`` are those of rackd's ``drive_stats``;
     ``failed_lbas`` are where its newest media errors were, the newest last; ``rpm`` is
-    how fast a disk turns, where that is known.
+    how fast a disk turns, where that is known, and ``firmware_state`` what the drive keeps besides its data.
     """
 
     drive_id: str
@@ -105,6 +107,7 @@ class AttachedDrive:
     generic: str | None = None
     failed_lbas: tuple[int, ...] = ()
     rpm: int | None = None
+    firmware_state: Firmware = field(default_factory=Firmware)
 
     @property
     def hctl(self) -> str | None:
@@ -194,6 +197,14 @@ class HostActs(Protocol):
 
     def power_slot(self, expander: AttachedExpander, slot: int, *, on: bool) -> None:
         """Give or take the power of the drive in an expander's slot; nothing where the slot is empty."""
+        ...
+
+    def sanitize(self, drive: AttachedDrive, method: str, *, at_once: bool = False) -> None:
+        """Have a drive erase itself by a method of rackd; unless ``at_once``, it takes a moment."""
+        ...
+
+    def set_password(self, drive: AttachedDrive, password: str | None) -> None:
+        """Give an ATA drive a user password, with which it is unlocked now, or take it away."""
         ...
 
     def remove(self, drive: AttachedDrive) -> None:

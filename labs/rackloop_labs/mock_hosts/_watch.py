@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from rackloop.lab import Lab, Part
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs._fixed_cabling import CABLES
 from rackloop_labs._rackd_config import NBD_SOCKET
+from rackloop_labs.mock_hosts._firmware import Firmware
 from rackloop_labs.mock_hosts._kernel import Kernel
 from rackloop_labs.mock_hosts._truth_events import RackTruth
 from rackloop_labs.mock_hosts._view import AttachedDrive, AttachedExpander, HbaPort, HostActs, HostView
@@ -27,6 +28,8 @@ _RESET_MS = 1.0
 # rackd's longest drop, and its shortest, which ends the longest.
 _FOR_EVER_MS = 1e9
 _AT_ONCE_MS = 0.001
+# Every simulated drive erases itself.
+_FIRMWARE = Firmware(sanitizes=True)
 
 
 class HostWatch:
@@ -51,6 +54,7 @@ class HostWatch:
             self._rackd.close()
             raise NotConnected(f"rackd's truth log {truth_log} cannot be read: {error.strerror}") from error
         self._partial = b""
+        self._firmware: dict[str, Firmware] = {}
 
     def boot(self, server: str, boot_id: str) -> None:
         """The server boots now: its kernel finds what is there, under new names, and its log starts afresh."""
@@ -131,6 +135,11 @@ class HostWatch:
         """Have rackd do something. Raises RackdRefused where it does not."""
         return self._rackd.request(op, Deadline.after(self._clock, _ANSWER_S), **fields)
 
+    def keep(self, drive_id: str, change: Callable[[Firmware], Firmware]) -> None:
+        """Have a drive's firmware keep something, whichever server has it later."""
+        with self._lock:
+            self._firmware[drive_id] = change(self._firmware.get(drive_id, _FIRMWARE))
+
     def close(self) -> None:
         """Let go of rackd."""
         self._rackd.close()
@@ -140,7 +149,9 @@ class HostWatch:
         """With what the drive counts now."""
         answer = self.ask("drive_stats", drive=drive.drive_id)
         counters = {name: value for name, value in answer.items() if name != "t_ns"}
-        return replace(drive, counters=counters, failed_lbas=self._truth.failed_lbas(drive.drive_id))
+        firmware = self._firmware.get(drive.drive_id, _FIRMWARE).at(self._clock.now_ns(), counters["power_cycles"])
+        failed = self._truth.failed_lbas(drive.drive_id)
+        return replace(drive, counters=counters, failed_lbas=failed, firmware_state=firmware)
 
     def _catch_up(self) -> None:
         """Apply every record of what rackd did before now. Raises LabError where some never came to be written."""
@@ -187,6 +198,17 @@ class ServerActs:
         """Say in the kernel log that the controller was reset."""
         with self._watch.kernel(self._server) as kernel:
             kernel.reset_controller(self._watch.now_ns(), drive.kernel_name)
+
+    def sanitize(self, drive: AttachedDrive, method: str, *, at_once: bool = False) -> None:
+        """Have rackd erase the drive, which it does at once."""
+        self._watch.ask("sanitize", drive=drive.drive_id, method=method)
+        if not at_once:
+            self._watch.keep(drive.drive_id, lambda kept: kept.erasing_by(method, self._watch.now_ns()))
+
+    def set_password(self, drive: AttachedDrive, password: str | None) -> None:
+        """Have the drive keep a password, or none; it is locked from its next power cycle on."""
+        cycles = drive.counters["power_cycles"]
+        self._watch.keep(drive.drive_id, lambda kept: kept.with_password(password, cycles))
 
     def remove(self, drive: AttachedDrive) -> None:
         """Have the kernel forget the drive."""

@@ -9,7 +9,7 @@ from rackloop_labs.mock_hosts.tools import _nvme_drive as nvme
 
 # Of the fields that are not zero on these drives, those that are printed in hexadecimal.
 _HEXADECIMAL = frozenset(
-    ["vid", "ssvid", "ver", "frmw", "sqes", "cqes", "oncs", "vwc", "sgls", "nsze", "ncap", "nuse", "nsfeat"]
+    ["vid", "ssvid", "ver", "frmw", "sqes", "cqes", "oncs", "vwc", "sanicap", "sgls", "nsze", "ncap", "nuse", "nsfeat"]
 )
 
 _NS_START = (
@@ -52,7 +52,9 @@ def controller(drive: AttachedDrive) -> dict[str, Any]:
         **zero(("mtfa", "hmpre", "hmmin"), 0),
         "tnvmcap": str(drive.size_bytes),
         "unvmcap": "0",
-        **zero(("rpmbs", "edstt", "dsto", "fwug", "kas", "hctma", "mntmt", "mxtmt", "sanicap", "hmminds", "hmmaxd"), 0),
+        **zero(("rpmbs", "edstt", "dsto", "fwug", "kas", "hctma", "mntmt", "mxtmt"), 0),
+        "sanicap": nvme.SANITIZE_CAPABILITIES if drive.firmware_state.sanitizes else 0,
+        **zero(("hmminds", "hmmaxd"), 0),
         **zero(("nsetidmax", "endgidmax", "anatt", "anacap", "anagrpmax", "nanagrpid", "pels", "domainid"), 0),
         "megcap": "0",
         "sqes": 0x66,

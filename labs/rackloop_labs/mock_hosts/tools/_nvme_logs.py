@@ -1,4 +1,4 @@
-"""``nvme smart-log`` and ``nvme error-log``, as nvme-cli 2.3 prints them."""
+"""``nvme smart-log``, ``nvme error-log`` and ``nvme sanitize-log``, as nvme-cli 2.3 prints them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ _STATUS = {
     0x281: "Unrecovered Read Error: The read data could not be recovered from the media",
 }
 _STATUS_CODE = 0x7FF  # status code type and code, without the bits that say whether to retry
+_IN_PROGRESS = 2
+_WHOLE = 0x10000
+_NO_ESTIMATE = 0xFFFF_FFFF
+_ACTIONS = {"block-erase": 2, "crypto-erase": 4}
 _NO_TRANSPORT = "The transport type is not indicated or the error is not transport related."
 
 
@@ -142,3 +146,44 @@ def _hex(value: int) -> str:
 def _units(data_units: int) -> str:
     value, suffix = si_size(data_units * DATA_UNIT_BYTES)
     return f"{value:.2f} {suffix}B"
+
+
+def sanitize_log(drive: AttachedDrive, device: str) -> dict[str, Any]:
+    """The Sanitize Status log (81h) as ``nvme sanitize-log -o json`` prints it."""
+    progress, status, said, action = _sanitized(drive)
+    times = ("over_write", "block_erase", "crypto_erase")
+    return {
+        device: {
+            "sprog": progress,
+            "sstat": {"global_erased": 0, "no_cmplted_passes": 0, "status": f"({status}) {said}"},
+            "cdw10_info": action,
+            **{f"time_{name}": _NO_ESTIMATE for name in times},
+            **{f"time_{name}_no_dealloc": _NO_ESTIMATE for name in times},
+        }
+    }
+
+
+def sanitize_log_text(drive: AttachedDrive) -> str:
+    """The Sanitize Status log as ``nvme sanitize-log`` prints it."""
+    progress, status, said, action = _sanitized(drive)
+    percent = f" ({progress / (_WHOLE - 1) * 100:.6f}%)" if status == _IN_PROGRESS else ""
+    names = ("Overwrite", "Block Erase", "Crypto Erase")
+    lines = [
+        f"Sanitize Progress                      (SPROG) :  {progress}{percent}",
+        f"Sanitize Status                        (SSTAT) :  {status:#x}",
+        f"\t[2:0]\t{said}",
+        f"Sanitize Command Dword 10 Information (SCDW10) :  {action:#x}",
+        *(f"Estimated Time For {name:<28}:  {_NO_ESTIMATE} (No time period reported)" for name in names),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _sanitized(drive: AttachedDrive) -> tuple[int, int, str, int]:
+    """Progress, status in a number and in words, and the action."""
+    firmware = drive.firmware_state
+    if firmware.erased_by is None:
+        return _WHOLE - 1, 0, "NVM Subsystem has never been sanitized.", 0
+    action = _ACTIONS[firmware.erased_by]
+    if firmware.erased is not None:
+        return int(firmware.erased * (_WHOLE - 1)), _IN_PROGRESS, "Sanitize in Progress.", action
+    return _WHOLE - 1, 1, "Most Recent Sanitize Command Completed Successfully.", action

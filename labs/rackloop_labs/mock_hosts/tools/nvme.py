@@ -21,6 +21,13 @@ _ALL_NAMESPACES = _WORD
 _INVALID_NAMESPACE = (
     "NVMe status: Invalid Namespace or Format: The namespace or the format of that namespace is invalid(0x400b)\n"
 )
+_SANITIZE_IN_PROGRESS = (
+    "NVMe status: Sanitize In Progress: The requested function is prohibited while a sanitize operation is in "
+    "progress(0x1d)\n"
+)
+_SANITIZES = {
+    "2": "block-erase", "start-block-erase": "block-erase", "4": "crypto-erase", "start-crypto-erase": "crypto-erase",
+}  # fmt: skip
 _VERSION = "nvme version 2.3 (git 2.3)\nlibnvme version 1.3 (git 1.3)\n"
 
 
@@ -159,6 +166,24 @@ def _error_log(call: _Call) -> Answer:
     return Answer(_nvme_logs.error_log_text(drive, call.device, entries))
 
 
+def _sanitize(call: _Call) -> Answer:
+    drive = call.drive("sanitize: Invalid argument")
+    method = _SANITIZES.get(call.options.get("sanact", ""))
+    if method is None:
+        raise _Refused("Invalid Sanitize Action", shows_usage=True)
+    if drive.firmware_state.erased is not None:
+        return Answer(stderr=_SANITIZE_IN_PROGRESS, status=1)
+    call.acts.sanitize(drive, method)
+    return Answer()
+
+
+def _sanitize_log(call: _Call) -> Answer:
+    drive = call.drive("sanitize status log: Invalid argument")
+    if not call.is_json:
+        return Answer(_nvme_logs.sanitize_log_text(drive))
+    return Answer(nvme_json(_nvme_logs.sanitize_log(drive, call.device)))
+
+
 def _reset(call: _Call) -> Answer:
     return _reset_through(call, "Reset")
 
@@ -235,6 +260,18 @@ _COMMANDS = {
         "Retrieve specified number of error log entries from a given device in either decoded format (default) or "
         "binary.",
         (_Option("log-entries", "e", "NUM", "number of entries to retrieve"), _FORMAT),
+    ),
+    "sanitize": _Command(
+        _sanitize,
+        "Submit a sanitize command",
+        "Send a sanitize command.",
+        (
+            _Option("owpass", "n", "NUM", "Overwrite pass count."),
+            _Option("sanact", "a", "STRING", "Sanitize action: 2 = Start block erase, 4 = Start crypto erase"),
+        ),
+    ),
+    "sanitize-log": _Command(
+        _sanitize_log, "Retrieve sanitize log, show it", "Retrieve sanitize log and show it.", (_FORMAT,)
     ),
     "reset": _Command(_reset, "Resets the controller", "Resets the NVMe controller"),
     "subsystem-reset": _Command(_subsystem_reset, "Resets the subsystem", "Resets the NVMe subsystem"),

@@ -1,0 +1,171 @@
+"""``hdparm`` 9.65 on the ATA drives of a mock server: what they are, and how they erase themselves.
+
+Flash has the Sanitize feature set, with block erase and crypto scramble; disks have the Security feature set alone.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Mapping, Sequence
+
+from rackloop_labs.mock_hosts._view import Answer, AttachedDrive, HostActs, HostView
+from rackloop_labs.mock_hosts.tools._devices import device_node
+from rackloop_labs.mock_hosts.tools._options import OptionError, Options
+
+_SANITIZES: Mapping[str, tuple[str, str]] = {
+    "sanitize-block-erase": ("block-erase", "SANITIZE_BLOCK_ERASE"),
+    "sanitize-crypto-scramble": ("crypto-erase", "SANITIZE_CRYPTO_SCRAMBLE"),
+    "sanitize-overwrite": ("overwrite", "SANITIZE_OVERWRITE"),
+}
+_FLAGS = {
+    "-I": "identify",
+    "--sanitize-block-erase": "sanitize-block-erase",
+    "--sanitize-crypto-scramble": "sanitize-crypto-scramble",
+    "--sanitize-status": "sanitize-status",
+    "--yes-i-know-what-i-am-doing": "sure",
+}
+_VALUED = {
+    "--sanitize-overwrite": "sanitize-overwrite",
+    "--sanitize-overwrite-passes": "passes",
+    "--security-disable": "SECURITY_DISABLE",
+    "--security-erase": "SECURITY_ERASE",
+    "--security-set-pass": "SECURITY_SET_PASS",
+    "--security-unlock": "SECURITY_UNLOCK",
+    "--user-master": "user",
+}
+_USAGE = "\nhdparm - get/set hard disk parameters - version v9.65, by Mark Lord.\n"
+_UNSURE = """Use of --sanitize is VERY DANGEROUS.
+This sanitize command destroys all user data.
+Please supply the --yes-i-know-what-i-am-doing flag if you really want this.
+Program aborted.
+"""
+_WHOLE = 0xFFFF
+_MINUTES = 2
+
+
+def hdparm(argv: Sequence[str], view: HostView, acts: HostActs) -> Answer:
+    """Identify a drive (``-I``), have it sanitize itself, or set, take away and use its password."""
+    try:
+        options = Options.of(argv, flags=_FLAGS, valued=_VALUED)
+    except OptionError as error:
+        return Answer(stderr=f"hdparm: {error}\n{_USAGE}", status=errno.EINVAL)
+    if len(options.operands) != 1:
+        return Answer(_USAGE)
+    (path,) = options.operands
+    node = device_node(view, path)
+    drive = next((each for each in view.drives if node == f"/dev/{each.block_name}"), None)
+    if drive is None:
+        return Answer(stderr=f"{path}: No such file or directory\n", status=errno.ENOENT)
+    head = f"\n{path}:\n"
+    if drive.protocol != "sata":
+        return _failed(head, " HDIO_DRIVE_CMD(identify) failed", errno.ENOTTY)
+    if "identify" in options.flags:
+        return Answer(head + identified(drive))
+    asked = next((name for name in _SANITIZES if name in options.flags or options.value(name) is not None), None)
+    if asked is not None or "sanitize-status" in options.flags:
+        return _sanitize(head, drive, asked, acts, is_sure="sure" in options.flags)
+    security = next((name for name, _ in options.values if name.startswith("SECURITY")), None)
+    return Answer(head) if security is None else _secure(head, drive, security, options, acts)
+
+
+def identified(drive: AttachedDrive) -> str:
+    """The drive as ``hdparm -I`` describes it, without the name that it was asked by."""
+    sectors = drive.size_bytes // 512
+    rate = "Solid State Device" if not drive.is_rotational else str(drive.rpm or 7200)
+    firmware = drive.firmware_state
+    sanitizes = ("SANITIZE feature set", "CRYPTO_SCRAMBLE_EXT command", "BLOCK_ERASE_EXT command")
+    features = ("SMART feature set", "Security Mode feature set", "48-bit Address feature set")
+    has_password = firmware.password is not None
+    enabled = {"Security Mode feature set": has_password}
+    shown = [*features, *(sanitizes if _sanitizes(drive) else ())]
+    mib, mb = drive.size_bytes >> 20, drive.size_bytes // 1_000_000
+    lines = [
+        "",
+        "ATA device, with non-removable media",
+        f"\tModel Number:       {drive.model:40}",
+        f"\tSerial Number:      {drive.serial:20}",
+        f"\tFirmware Revision:  {drive.firmware:8}",
+        "Standards:",
+        "\tSupported: 11 10 9 8 7 6 5 ",
+        "\tLikely used: 11",
+        "Configuration:",
+        f"\tLBA48  user addressable sectors:{sectors:>12}",
+        "\tLogical  Sector size:                   512 bytes",
+        f"\tPhysical Sector size:          {drive.sector_bytes:>12} bytes",
+        f"\tdevice size with M = 1024*1024:{mib:>12} MBytes",
+        f"\tdevice size with M = 1000*1000:{mb:>12} MBytes ({mb // 1000} GB)",
+        f"\tNominal Media Rotation Rate: {rate}",
+        "Commands/features:",
+        "\tEnabled\tSupported:",
+        *(f"\t   {'*' if enabled.get(name, True) else ' '}\t{name}" for name in shown),
+        "Security: ",
+        "\tMaster password revision code = 65534",
+        "\t\tsupported",
+        f"{_flag(is_set=has_password)}enabled",
+        f"{_flag(is_set=firmware.is_locked)}locked",
+        "\tnot\tfrozen",
+        "\tnot\texpired: security count",
+        "\t\tsupported: enhanced erase",
+        *(["\tSecurity level high"] if has_password else []),
+        f"\t{_MINUTES}min for SECURITY ERASE UNIT. {_MINUTES}min for ENHANCED SECURITY ERASE UNIT.",
+        *([f"Logical Unit WWN Device Identifier: {drive.wwn}"] if drive.wwn else []),
+        "Checksum: correct",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _sanitize(head: str, drive: AttachedDrive, asked: str | None, acts: HostActs, *, is_sure: bool) -> Answer:
+    """Begin a sanitize, or tell of the last."""
+    if asked is not None and not is_sure:
+        return Answer(head, _UNSURE, errno.EPERM)
+    if not _sanitizes(drive):
+        return Answer(head, "SANITIZE feature set is not supported\n", errno.EINVAL)
+    firmware = drive.firmware_state
+    if asked is None:
+        state, rest = "SD0 Sanitize Idle", ""
+        if firmware.erased is not None:
+            progress = int(firmware.erased * _WHOLE)
+            state = "SD2 Sanitize operation In Process"
+            rest = f"    Progress: {progress:#x} ({100 * (progress + 1) // _WHOLE}%)\n"
+        elif firmware.erased_by is not None:
+            rest = "    Last Sanitize Operation Completed Without Error\n"
+        return Answer(f"{head}Issuing SANITIZE_STATUS command\nSanitize status:\n    State:    {state}\n{rest}")
+    method, name = _SANITIZES[asked]
+    head += f"Issuing {name} command\n"
+    if method == "overwrite" or firmware.erased is not None or firmware.is_locked:
+        return _failed(head, "SANITIZE failed", errno.EIO)
+    acts.sanitize(drive, method)
+    return Answer(f"{head}Operation started in background\nYou may use `--sanitize-status` to check progress\n")
+
+
+def _secure(head: str, drive: AttachedDrive, command: str, options: Options, acts: HostActs) -> Answer:
+    """A command of the Security feature set with a user password."""
+    password, firmware = options.value(command), drive.firmware_state
+    mode = ", mode=high" if command == "SECURITY_SET_PASS" else ""
+    said = f'security_password: "{password}"\n'
+    head = f'{said}{head} Issuing {command} command, password="{password}", user=user{mode}\n'
+    if command == "SECURITY_SET_PASS":
+        if firmware.is_locked:
+            return _failed(head, command, errno.EIO)
+        acts.set_password(drive, password)
+        return Answer(head)
+    if password != firmware.password:
+        # To take a password away it unlocks the drive first.
+        return _failed(head, "SECURITY_UNLOCK" if command == "SECURITY_DISABLE" else command, errno.EIO)
+    if command == "SECURITY_ERASE":
+        acts.sanitize(drive, "overwrite" if drive.is_rotational else "block-erase", at_once=True)
+    acts.set_password(drive, password if command == "SECURITY_UNLOCK" else None)
+    return Answer(head)
+
+
+def _sanitizes(drive: AttachedDrive) -> bool:
+    return drive.firmware_state.sanitizes and not drive.is_rotational
+
+
+def _flag(*, is_set: bool) -> str:
+    return "\t\t" if is_set else "\tnot\t"
+
+
+def _failed(head: str, what: str, number: int) -> Answer:
+    return Answer(head, f"{what}: {os.strerror(number)}\n", number)
