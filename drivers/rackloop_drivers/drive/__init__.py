@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
-    from rackloop_drivers.drive._host import HostDrive as HostDrive
     from rackloop_drivers.drive._rackd import RackdDrive as RackdDrive
     from rackloop_drivers.drive._rackd import survey as survey
+    from rackloop_drivers.drive.host_drive import ERASING as ERASING
+    from rackloop_drivers.drive.host_drive import HostDrive as HostDrive
+    from rackloop_drivers.drive.host_drive import InterruptedErasure as InterruptedErasure
 
 __getattr__ = lazy_getattr(__name__)

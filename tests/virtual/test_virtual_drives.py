@@ -1,0 +1,82 @@
+"""Drives of a virtual rack are told by the tools of real kernels what only a drive can do: to erase themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from rackloop.abilities import SanitizeMethod, WritableDrive
+from rackloop.errors import GuardRefused, LabError, NotSupported
+from rackloop.lab import LabState, load_lab
+from rackloop.safety import Guard
+from rackloop_drivers.drive import HostDrive
+from rackloop_drivers.open_blocks import open_blocks
+from rackloop_labs import Bench, open_lab
+from tests.deadlines import CLOCK, soon
+from tests.e2e.command_line import CommandLine
+from tests.leased import EverythingLeased
+
+PATTERN = bytes(range(256)) * 16
+BLOCK = SanitizeMethod.BLOCK_ERASE
+# QEMU formats by writing zeros, and its guests run in software.
+ERASES_WITHIN_S = 600.0
+
+
+@pytest.fixture(scope="module")
+def bench(rackloop: CommandLine) -> Iterator[Bench]:
+    """The rack, opened by the code of a real one."""
+    ended = rackloop("lab", "up", "virtual")
+    assert ended.status == 0, ended
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RACKLOOP_STATE_HOME", str(rackloop.state_home))
+        lab = load_lab("virtual")
+        with open_lab(lab, CLOCK, LabState.of(lab.name), None) as bench:
+            yield bench
+    rackloop("lab", "down", "virtual")
+
+
+def drive_of(bench: Bench, port: str) -> HostDrive:
+    drive = bench.drive("srv1", port)
+    assert isinstance(drive, HostDrive)
+    return drive
+
+
+def permitted(bench: Bench, name: str, port: str) -> WritableDrive:
+    drive, device = drive_of(bench, port), bench.device("srv1", port)
+    return Guard(bench.lab, EverythingLeased()).writable(name, drive, device, soon(300))
+
+
+def beginning(bench: Bench) -> bytes:
+    with open_blocks(bench.device("srv1", "p0"), CLOCK) as session:
+        return session.read(0, len(PATTERN))
+
+
+def test_a_drive_without_sanitize_formats_itself(bench: Bench) -> None:
+    drive, said = drive_of(bench, "p0"), list[str]()
+    assert drive.methods(soon(300)) == (BLOCK,)
+    with permitted(bench, "d01", "p0") as writable:
+        with open_blocks(writable, CLOCK) as session:
+            session.write(0, PATTERN)
+            session.flush()
+        assert beginning(bench) == PATTERN
+        drive.sanitize(writable, BLOCK, soon(ERASES_WITHIN_S), progress=lambda _, words: said.append(words))
+        # The holder has the drive still, and compares it anew.
+        writable.require()
+    assert beginning(bench) == bytes(len(PATTERN))
+    assert said == ["formats itself, and does not say how far it is", "done"]
+
+
+def test_a_drive_is_not_erased_without_its_own_permission(bench: Bench) -> None:
+    drive = drive_of(bench, "p0")
+    with permitted(bench, "d01", "p0") as writable:
+        with open_blocks(writable, CLOCK) as session:
+            session.write(0, PATTERN)
+            session.flush()
+        with pytest.raises(NotSupported, match="offers block-erase, not crypto-erase"):
+            drive.sanitize(writable, SanitizeMethod.CRYPTO_ERASE, soon(300))
+    with pytest.raises(LabError, match="given back"):
+        drive.sanitize(writable, BLOCK, soon(300))
+    with permitted(bench, "d02", "p1") as other, pytest.raises(GuardRefused, match="the permission is for RLV00002"):
+        drive.sanitize(other, BLOCK, soon(300))
+    assert beginning(bench) == PATTERN
