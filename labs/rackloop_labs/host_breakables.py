@@ -65,6 +65,8 @@ def _networks(hosts: Mapping[str, SshHost]) -> dict[str, HostFaults]:
 
 def _making(lab: Lab, host: SshHost, each: HostPart) -> Callable[[Sequence[str]], Breaking]:
     """The maker of a part's :class:`~rackloop_drivers.host_tools.Breaking`, by the drives that are there."""
+    from rackloop_drivers.drive import InterruptedErasure
+    from rackloop_drivers.host_tools import SeveralWays
     from rackloop_drivers.phy import HostPhy, PhySwitchedOff
     from rackloop_drivers.slot import HostSlot
 
@@ -77,6 +79,8 @@ def _making(lab: Lab, host: SshHost, each: HostPart) -> Callable[[Sequence[str]]
         # Where none is, what was broken can still be asked about, and mended.
         name = drives[0] if drives else ""
         serial = lab.drives[name].serial if drives else ""
-        return HostSlot(host, each.device, drive_id=name, serial=serial, kinds=each.kinds)
+        taken_away = HostSlot(host, each.device, drive_id=name, serial=serial, kinds=each.kinds)
+        # Simulated drives erase themselves at once.
+        return taken_away if lab.kind is not LabKind.PHYSICAL else SeveralWays(taken_away, InterruptedErasure(host))
 
     return slot

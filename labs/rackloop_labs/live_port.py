@@ -30,12 +30,12 @@ class AtLivePort:
         live: Callable[[Deadline], PortMap],
         make: Callable[[Sequence[str]], Breaking],
     ) -> None:
-        self.kinds = place.kinds
         self._lab = lab
         self._place = place
         self._live = live
         self._make = make
         self._whatever = make(())
+        self.kinds = self._whatever.kinds
 
     def prepare(self, fault: Mapping[str, Any], deadline: Deadline) -> dict[str, Any]:
         """See :class:`~rackloop_drivers.host_tools.Breaking`."""

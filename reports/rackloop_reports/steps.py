@@ -194,6 +194,8 @@ def wording(act: Act) -> str:
             return f"Drop the PHY of ports {_ports(ports)} for {down_ms} ms"
         case FlapSignal(ports, down_ms, up_ms, count):
             return f"Flap the PHY of ports {_ports(ports)} {count} times, {down_ms} ms down, {up_ms} ms up"
+        case BreakPart(fault={"kind": "erasing", "method": method}):
+            return f"Note at {act.resource} that its drive erases itself by {method}"
         case BreakPart(fault=fault):
             return f"Break {act.resource} as {fault['kind']}"
         case TurnOn():

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from rackloop.abilities import PortState
 from rackloop.errors import BadInput, FaultRefused, NotSupported
 from rackloop.faults import Faults, FaultSpec
-from rackloop.lab import Lab, LabState, load_lab, once_online
+from rackloop.lab import Lab, LabState, once_online
 from rackloop.safety import heal
 from rackloop.safety.leases import HeldLease, _shared_store, leased
 from rackloop.safety.store import Store, open_store
 from rackloop.safety.undo import ActRecorder, Journal
 from rackloop_labs import Bench, open_lab
 from tests.deadlines import CLOCK, soon
+from tests.described_rack import described
 from tests.mock_rack import MockRack, running_mock_rack
-
-PORTS = {"node1": ["p0", "p1", "p2"], "node2": ["p0", "p1"]}
 
 
 @pytest.fixture(autouse=True)
@@ -36,37 +32,6 @@ def own_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def rack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockRack]:
     with running_mock_rack(tmp_path_factory.mktemp("rack"), "mock-direct") as rack:
         yield rack
-
-
-def described(rack: MockRack, folder: Path) -> Lab:
-    """The simulated rack as a physical one: all that is known of it is how its servers are reached."""
-    login = rack.endpoints["ssh"]
-    reached = {"known_hosts": login["known_hosts"], "key_file": login["key_file"], "user": login["user"]}
-    servers: dict[str, Any] = {
-        name: {"ports": dict.fromkeys(ports), "paths": dict(rack.lab.servers[name].paths), **reached}
-        for name, ports in PORTS.items()
-    }
-    for name, server in servers.items():
-        server["ssh"] = rack.endpoints["servers"][name]["ssh"]
-    drives = {}
-    for name, drive in rack.lab.drives.items():
-        given = {key: value for key in ("wwn", "eui64", "expander", "slot") if (value := getattr(drive, key))}
-        given |= {"attached": "/".join(drive.attached)} if drive.attached else {}
-        same = {"profile": drive.profile, "model": drive.model, "serial": drive.serial, "size": f"{drive.size} B"}
-        drives[name] = {**same, **given, "scratch": True}
-    document = {
-        "name": "real",
-        "kind": "physical",
-        "controllers": [socket.gethostname()],
-        "fabric": {"driver": "static"},
-        "servers": servers,
-        "expanders": {"shelf1": {"attached": "node2/p0", "slots": 12}},
-        "drives": drives,
-    }
-    path = folder / "real.yaml"
-    # Ports without a number, as a person writes them.
-    path.write_text(yaml.safe_dump(document).replace(": null", ":"))
-    return load_lab(path)
 
 
 class Real:

@@ -10,6 +10,7 @@ from rackloop_drivers.host_tools._host_faults import missing_tool as missing_too
 from rackloop_drivers.host_tools._host_faults import require_tool as require_tool
 from rackloop_drivers.host_tools._notice import WATCHES_S as WATCHES_S
 from rackloop_drivers.host_tools._notice import tell_of_switch as tell_of_switch
+from rackloop_drivers.host_tools._several_ways import SeveralWays as SeveralWays
 from rackloop_drivers.host_tools._survey import NoDriveThere as NoDriveThere
 from rackloop_drivers.host_tools._survey import name_of as name_of
 from rackloop_drivers.host_tools._survey import read_drive as read_drive

@@ -1,0 +1,201 @@
+"""Erasures of real drives are noted, told of while they last, and brought to an end by heal where nobody waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from rackloop.abilities import SanitizeMethod, WritableDrive
+from rackloop.errors import BadInput, LabError
+from rackloop.lab import LabState
+from rackloop.record import ActAnnounced, ActLog, EventSink
+from rackloop.record.acts import BreakPart
+from rackloop.safety import Guard, HealReport, heal
+from rackloop.safety.leases import HeldLease, _shared_store, leased
+from rackloop.safety.store import open_store
+from rackloop.safety.undo import ActRecorder, Journal, journalled
+from rackloop_drivers.block import HostPath
+from rackloop_drivers.drive import ERASING, HostDrive
+from rackloop_fixtures.subjects.characterize import DriveUnderTest
+from rackloop_labs import Bench, open_lab
+from tests.contracts.test_characterize_io import Written
+from tests.deadlines import CLOCK, soon
+from tests.described_rack import described
+from tests.mock_rack import MockRack, running_mock_rack
+
+PLACES = {"ssd1": ("node1", "p0"), "fast1": ("node1", "p1"), "sas1": ("node1", "p2"), "hdd1": ("node2", "p1")}
+KEY = "erasing/test"
+
+
+@pytest.fixture(autouse=True)
+def own_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test has a store of its own, as the first user of a machine."""
+    monkeypatch.setattr(_shared_store, "_SHARED", tmp_path)
+
+
+@pytest.fixture(scope="module")
+def rack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockRack]:
+    with running_mock_rack(tmp_path_factory.mktemp("rack"), "mock-direct") as rack:
+        yield rack
+
+
+class Real:
+    """The rack, opened as a physical one under a lease of all of it."""
+
+    def __init__(self, bench: Bench, journal: Journal, held: HeldLease) -> None:
+        self.bench = bench
+        self.journal = journal
+        self.held = held
+        self.equipment = journalled(bench.equipment, ActRecorder(bench.lab, journal, "run", lease=held))
+
+    def drive(self, name: str) -> tuple[HostDrive, HostPath]:
+        drive, device = self.bench.drive(*PLACES[name]), self.bench.device(*PLACES[name])
+        assert isinstance(drive, HostDrive)
+        assert isinstance(device, HostPath)
+        return drive, device
+
+    def writable(self, name: str) -> WritableDrive:
+        drive, device = self.drive(name)
+        return Guard(self.bench.lab, self.held).writable(name, drive, device, soon(60))
+
+    def note(self, name: str, method: SanitizeMethod, *, is_journalled: bool = True) -> str:
+        """Have an erasure noted as one that begins is, and give its node: whoever waits for it dies now."""
+        drive, _ = self.drive(name)
+        with self.writable(name) as writable:
+            erasing = drive.erasing(writable, method, soon(60))
+        parts = (self.equipment if is_journalled else self.bench.equipment).breakable
+        parts[f"slot:{'/'.join(PLACES[name])}"].break_as(KEY, erasing, soon(60))
+        return erasing["node"]
+
+    def says(self, name: str, *argv: str) -> str:
+        return self.bench.host(PLACES[name][0]).run(argv, soon(60)).stdout
+
+    def heal(self) -> HealReport:
+        return heal(self.bench.lab, self.journal, self.bench.equipment, CLOCK, soon(60), lease=self.held)
+
+
+@pytest.fixture
+def real(rack: MockRack, tmp_path: Path) -> Iterator[Real]:
+    lab = described(rack, tmp_path)
+    with ExitStack() as stack:
+        bench = stack.enter_context(open_lab(lab, CLOCK, LabState.of(lab.name, root=tmp_path), None))
+        store = open_store(tmp_path / "store.sqlite", CLOCK)
+        stack.callback(store.close)
+        held = stack.enter_context(leased(lab, store))
+        yield Real(bench, Journal(store), held)
+
+
+def test_heal_takes_the_password_of_an_erasure_that_was_killed_from_a_locked_drive(real: Real, rack: MockRack) -> None:
+    node = real.note("hdd1", SanitizeMethod.OVERWRITE)
+    real.says("hdd1", "hdparm", "--user-master", "u", "--security-set-pass", "rackloop", node)
+    with rack.rackd() as rackd:
+        for on in (False, True):
+            rackd.request("power", soon(30), target="drive:hdd1", on=on)
+        soon(60).poll(lambda: rackd.request("identify", soon(30), server="node2", port="p1")["drive"], every_s=0.05)
+    assert "\n\t\tenabled\n\t\tlocked\n" in real.says("hdd1", "hdparm", "-I", node)
+    report = real.heal()
+    assert (report.problems, [entry.resource for entry in report.undone]) == ((), ["slot:node2/p1"])
+    assert "\n\tnot\tenabled\n\tnot\tlocked\n" in real.says("hdd1", "hdparm", "-I", node)
+    assert real.heal().found_in_order
+
+
+@pytest.mark.parametrize(
+    ("name", "begin", "over"),
+    [
+        ("fast1", ("nvme", "sanitize", "--sanact=2"), ("nvme", "sanitize-log")),
+        ("ssd1", ("hdparm", "--yes-i-know-what-i-am-doing", "--sanitize-block-erase"), ("hdparm", "--sanitize-status")),
+        ("sas1", ("sg_sanitize", "--overwrite", "--zero", "--early", "--quick"), ("sg_requests", "--progress")),
+    ],
+)
+def test_heal_waits_for_a_drive_that_still_erases_itself(
+    real: Real, name: str, begin: tuple[str, ...], over: tuple[str, ...]
+) -> None:
+    node = real.note(name, SanitizeMethod.BLOCK_ERASE)
+    real.says(name, *begin, node)
+    assert real.heal().problems == ()
+    said = real.says(name, *over, node)
+    assert "rogress" not in said.replace("Sanitize Progress                      (SPROG) :  65535\n", "")
+    assert real.journal.standing("real") == []
+
+
+def test_an_erasure_that_no_entry_explains_is_reported_and_left_alone(real: Real) -> None:
+    node = real.note("hdd1", SanitizeMethod.OVERWRITE, is_journalled=False)
+    real.says("hdd1", "hdparm", "--user-master", "u", "--security-set-pass", "rackloop", node)
+    [problem] = real.heal().problems
+    assert problem.startswith("slot:node2/p1 stands broken as erasing and no journal entry says why")
+    real.bench.equipment.breakable["slot:node2/p1"].mend(KEY, soon(60))
+    assert real.heal().found_in_order
+
+
+def test_a_drive_that_left_while_it_erased_itself_is_asked_for(real: Real) -> None:
+    real.note("ssd1", SanitizeMethod.BLOCK_ERASE)
+    real.says("ssd1", "sh", "-c", "echo 1 >/sys/block/sda/device/delete")
+    soon(60).poll(lambda: "RL100001" not in real.says("ssd1", "lsblk", "-dno", "SERIAL"), every_s=0.05)
+    assert any("erased itself when it was left, and is gone: plug it in" in said for said in real.heal().problems)
+    real.says("ssd1", "sh", "-c", "echo - - - >/sys/class/scsi_host/host0/scan")
+    soon(60).poll(lambda: "RL100001" in real.says("ssd1", "lsblk", "-dno", "SERIAL"), every_s=0.05)
+    assert real.heal().problems == ()
+    assert real.journal.standing("real") == []
+
+
+def test_an_erasure_is_not_begun_by_its_note(real: Real, rack: MockRack) -> None:
+    with pytest.raises(BadInput, match="erasing takes method, node and protocol"):
+        real.equipment.breakable["slot:node1/p0"].break_as(KEY, {"kind": ERASING}, soon(30))
+    with rack.rackd() as rackd:
+        before = rackd.request("drive_stats", soon(30), drive="fast1")["sanitizes"]
+        real.note("fast1", SanitizeMethod.BLOCK_ERASE)
+        assert real.heal().problems == ()
+        assert rackd.request("drive_stats", soon(30), drive="fast1")["sanitizes"] == before
+
+
+@pytest.mark.parametrize("name", ["fast1", "hdd1"])
+def test_a_purge_says_how_far_it_is_and_leaves_nothing_noted(real: Real, name: str) -> None:
+    said: list[str] = []
+    record = Written()
+    sink: EventSink = record
+    with real.writable(name) as writable:
+        drive = DriveUnderTest(
+            real.bench,
+            (name, *PLACES[name]),
+            writable,
+            1 << 20,
+            1,
+            sink,
+            ActLog(sink),
+            lambda done, total, what: said.append(f"{done} of {total} {what}"),
+            real.equipment.breakable,
+        )
+        assert drive.purge() == ("block-erase" if name == "fast1" else "overwrite")
+    assert said[-1] == "100 of 100 % erased (done)"
+    assert (len(said) > 1) is (name == "fast1")
+    assert [event.what["do"] for event in record.events if isinstance(event, ActAnnounced)] == ["sanitize"]
+    [entry] = real.journal.standing("real")
+    assert isinstance(entry.what, BreakPart)
+    assert entry.what.fault["kind"] == ERASING
+    assert real.bench.equipment.breakable[entry.resource].standing(soon(30)) == {}
+    assert real.heal().problems == ()
+
+
+def test_a_purge_that_fails_leaves_what_heal_needs(real: Real, rack: MockRack) -> None:
+    with real.writable("hdd1") as writable, rack.rackd() as rackd:
+        drive = DriveUnderTest(
+            real.bench,
+            ("hdd1", *PLACES["hdd1"]),
+            writable,
+            1 << 20,
+            1,
+            Written(),
+            ActLog(Written()),
+            lambda *_: None,
+            real.equipment.breakable,
+        )
+        drive.inventory()
+        fault = rackd.request("fault", soon(30), drive="hdd1", fault={"kind": "hang"})
+        with pytest.raises(LabError, match="`rackloop heal` takes it away"):
+            drive.purge()
+        rackd.request("clear_fault", soon(30), fault_id=fault["fault_id"])
+    assert real.heal().problems == ()
+    assert "\n\tnot\tenabled\n" in real.says("hdd1", "hdparm", "-I", "/dev/disk/by-id/wwn-0x5000c500b0000004")
