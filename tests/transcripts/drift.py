@@ -118,7 +118,8 @@ def _line_shape(line: str) -> str:
 
 def answer_drift(real: Recording, stdout: str, stderr: str, status: int) -> list[str]:
     """How the answer to a recorded command differs: its output, as JSON where the real one is, and its status."""
-    if real.stdout.startswith(("{", "[")):
+    # Lines of lsscsi begin with a bracket, too.
+    if real.stdout.startswith(("{", "[{", "[\n")):
         findings = json_drift(real.document, json.loads(stdout))
     else:
         findings = text_drift(real.stdout, stdout)

@@ -11,6 +11,7 @@ from rackloop_labs.mock_hosts.tools._options import OptionError, Options
 _USAGE = """Usage: setpci [<options>] (<device>+ <reg>[=<values>]*)*
 Read or disable the link of a root port of a mock server: setpci -s 0000:00:10.0 CAP_EXP+10.w[=10:10]
 """
+_HINT = "Try `setpci --help' for more information.\n"
 # Link Control of a PCIe root port with a clock common to both ends (bit 6) and its link disabled (bit 4).
 _ENABLED = 0x0040
 _DISABLE = 0x0010
@@ -31,7 +32,8 @@ def setpci(argv: Sequence[str], view: HostView, acts: HostActs) -> Answer:
     (operand,) = options.operands
     register = _REGISTER.fullmatch(operand)
     if register is None:
-        return Answer(stderr=f'setpci: Unknown register "{operand.partition("=")[0]}"\n', status=1)
+        name = operand.partition("=")[0].rpartition(".")[0] or operand
+        return Answer(stderr=f'setpci: Unknown register "{name}".\n{_HINT}', status=1)
     port = _port(view, slot)
     if port is None:
         return Answer(stderr=f'setpci: No devices selected for "{operand}".\n', status=1)

@@ -1,0 +1,1 @@
+hdparm -I /dev/sdb

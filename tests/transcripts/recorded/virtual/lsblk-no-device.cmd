@@ -1,0 +1,1 @@
+lsblk /dev/sdz

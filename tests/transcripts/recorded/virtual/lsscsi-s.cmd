@@ -1,0 +1,1 @@
+lsscsi -s

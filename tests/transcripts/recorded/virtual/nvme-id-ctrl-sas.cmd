@@ -1,0 +1,1 @@
+nvme id-ctrl /dev/sda

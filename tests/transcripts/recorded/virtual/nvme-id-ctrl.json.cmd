@@ -1,0 +1,1 @@
+nvme id-ctrl /dev/nvme0n1 -o json

@@ -1,0 +1,1 @@
+nvme smart-log /dev/nvme0n1 -o json

@@ -1,0 +1,1 @@
+setpci -s 00:10.0 NONSENSE.w

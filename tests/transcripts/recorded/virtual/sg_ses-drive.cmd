@@ -1,0 +1,1 @@
+sg_ses /dev/sda

@@ -1,0 +1,1 @@
+smartctl -H /dev/nvme0n1

@@ -1,0 +1,1 @@
+smartctl -j -x /dev/nvme0n1

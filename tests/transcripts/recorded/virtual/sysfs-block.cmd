@@ -1,0 +1,1 @@
+find /sys/block/sda/ -maxdepth 1 -type f -printf '%f\n' | sort

@@ -1,0 +1,1 @@
+find /sys/block/sda/queue/ -maxdepth 1 -type f -printf '%f\n' | sort

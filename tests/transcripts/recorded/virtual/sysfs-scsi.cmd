@@ -1,0 +1,1 @@
+find /sys/block/sda/device/ -maxdepth 1 -type f -printf '%f\n' | sort

@@ -1,0 +1,1 @@
+udevadm info --query=property /dev/nvme0n1

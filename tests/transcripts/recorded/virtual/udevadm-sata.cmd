@@ -1,0 +1,1 @@
+udevadm info --query=property /dev/sdb

@@ -1,0 +1,1 @@
+echo $(readlink -f /sys/block/sda/device | grep -o 'host[0-9]*' | tail -n 1) >/run/recorded; echo 1 >/sys/block/sda/device/delete; echo '- - -' >/sys/class/scsi_host/$(cat /run/recorded)/scan

@@ -1,0 +1,163 @@
+"""The emulated tools and /sys of mock servers against what a guest of a virtual rack was recorded to print.
+
+``tests/virtual`` records anew and compares with what is kept here; ``record_guest.py`` keeps it.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from pathlib import Path
+
+import pytest
+
+from rackloop_labs.mock_hosts._sysfs_ports import build_tree
+from rackloop_labs.mock_hosts._tree import Link
+from rackloop_labs.mock_hosts.tools import TOOLS
+from tests.transcripts.drift import Declared, Recording, undeclared
+from tests.transcripts.guest import drift
+from tests.transcripts.guest_commands import COMMANDS, RETURNS
+from tests.transcripts.record_guest import drifted, keep, kept_recordings
+from tests.transcripts.virtual_guest import virtual_guest
+
+_MORE = "the drive reports more than QEMU's"
+_NO_SELF_TEST = "QEMU's drive cannot log self-tests, or not in this log, and says so by the status"
+_ONE_NAMESPACE = "the drive has one namespace, so that its size is the controller's; QEMU's may have 256"
+_NO_TRIM = "a hard disk knows no TRIM, QEMU's does"
+_ROOT = "the guest's root is on one more, virtual disk, of which these are unknown"
+_EXTENDED = "the extended log stands for it where the drive has one"
+_PLACE = "a mock server's SCSI hosts are numbered by its ports, those of a kernel in the order in which they came"
+_TRIP = "smartctl puts a trip temperature that is not 0 under temperature"
+
+DECLARED: dict[str, Declared] = {
+    "lsblk.json": dict.fromkeys(
+        (
+            f"type blockdevices[].{name}: string, not null|string"
+            for name in ("serial", "tran", "model", "wwn", "state")
+        ),
+        _ROOT,
+    ),
+    "lsscsi": {"* disk    QEMU     QEMU HARDDISK *": _PLACE},
+    "lsscsi-s": {"* disk    QEMU     QEMU HARDDISK *": _PLACE},
+    "smartctl-x-nvme.json": dict.fromkeys(
+        ("extra nvme_total_capacity", "extra nvme_unallocated_capacity"), _ONE_NAMESPACE
+    ),
+    "smartctl-x-sas.json": {
+        **dict.fromkeys(
+            (
+                "extra form_factor",
+                "extra temperature_warning",
+                "extra smart_status",
+                "extra smart_support.enabled",
+                "extra power_on_time",
+                "extra scsi_start_stop_cycle_counter",
+                "extra scsi_grown_defect_list",
+                "extra scsi_error_counter_log",
+                "extra scsi_background_scan",
+                "extra scsi_sas_port_0",
+            ),
+            _MORE,
+        ),
+        "missing scsi_temperature": _TRIP,
+        "extra temperature.drive_trip": _TRIP,
+        "status 0, not 4": _NO_SELF_TEST,
+    },
+    "smartctl-x-sata.json": {
+        **dict.fromkeys(
+            (
+                "extra form_factor",
+                "extra sata_version",
+                "extra interface_speed",
+                "extra read_lookahead",
+                "extra ata_log_directory",
+                "extra ata_device_statistics",
+                "extra sata_phy_event_counters",
+                "extra ata_smart_error_log.extended",
+                "extra ata_smart_self_test_log.extended",
+            ),
+            _MORE,
+        ),
+        "missing trim.deterministic": _NO_TRIM,
+        "missing trim.zeroed": _NO_TRIM,
+        "missing ata_smart_error_log.summary": _EXTENDED,
+        "missing ata_smart_self_test_log.standard": _EXTENDED,
+        "status 0, not 4": _NO_SELF_TEST,
+    },
+}
+
+NOT_EMULATED = {
+    "hdparm": "drives are erased and retried by rackd's own ways on a mock server",
+    "udevadm": "no udev runs on a mock server, and nothing asks it there",
+}
+"""The tools of the recordings that a mock server has not, with the reason."""
+
+FOLDERS = {
+    "sysfs-nvme": "class/nvme/nvme0",
+    "sysfs-block": "block/sda",
+    "sysfs-queue": "block/sda/queue",
+    "sysfs-scsi": "block/sda/device",
+}
+"""The folders of /sys whose attributes are recorded, by the name of the recording."""
+EXTRA: dict[str, Declared] = {
+    "sysfs-scsi": {
+        "extra sas_address": "a SAS adapter's driver says its drives' addresses, the guest's is no SAS adapter"
+    }
+}
+
+KEPT = kept_recordings()
+EMULATED = sorted(name for name, kept in KEPT.items() if kept.argv[0] in TOOLS)
+
+
+@pytest.mark.parametrize("name", EMULATED)
+def test_an_emulated_tool_answers_as_the_guests_did(name: str) -> None:
+    assert undeclared(drift(KEPT[name], virtual_guest()), DECLARED.get(name, {})) == []
+
+
+def test_every_tool_that_was_recorded_is_emulated_or_declared_not_to_be() -> None:
+    recorded = {command.split()[0] for command in COMMANDS.values()} - {"find"}
+    assert recorded - TOOLS.keys() == NOT_EMULATED.keys()
+    assert KEPT.keys() == COMMANDS.keys() | RETURNS.keys()
+    assert DECLARED.keys() <= set(EMULATED)
+
+
+@pytest.mark.parametrize("name", sorted(FOLDERS))
+def test_the_attributes_of_a_mock_server_are_those_of_a_kernel(name: str) -> None:
+    entries = build_tree(virtual_guest()).entries
+    folder = ""
+    for part in FOLDERS[name].split("/"):
+        above, folder = folder, posixpath.join(folder, part)
+        if isinstance(link := entries.get(folder), Link):
+            folder = posixpath.normpath(posixpath.join(above, link.target))
+    emulated = {
+        posixpath.basename(path)
+        for path, entry in entries.items()
+        if posixpath.dirname(path) == folder and entry is not None and not isinstance(entry, Link)
+    }
+    assert emulated, folder
+    findings = [f"extra {attribute}" for attribute in sorted(emulated - set(KEPT[name].stdout.split()))]
+    assert undeclared(findings, EXTRA.get(name, {})) == []
+
+
+@pytest.mark.parametrize("name", sorted(RETURNS))
+def test_events_of_a_drive_say_what_an_attach_log_takes_from_them(name: str) -> None:
+    told = json.loads(KEPT[name].stdout)
+    disk = told["udev"]["add block disk"]
+    assert {"ACTION", "DEVPATH", "DEVNAME", "DEVTYPE", "SEQNUM", "SUBSYSTEM"} <= disk.keys()
+    assert any(link.startswith("/dev/disk/by-path/pci-") for link in disk["DEVLINKS"].split())
+    node = told["kernel"]["add nvme" if "nvme" in name else "add scsi scsi_device"]
+    assert told["kernel"]["add block disk"]["DEVPATH"].startswith(node["DEVPATH"])
+
+
+def test_a_recording_is_kept_anew_where_more_than_its_values_changed(tmp_path: Path) -> None:
+    first = {"a": Recording(("tool", "-j"), '{"size": 1}', "", 0), "b": Recording(("tool",), "1 GB\n", "", 0)}
+    assert keep(first, tmp_path) == ["a", "b"]
+    again = {"a": Recording(("tool", "-j"), '{"size": 2}', "", 0), "b": Recording(("tool",), "2 GB\n", "", 0)}
+    assert keep(again, tmp_path) == []
+    assert kept_recordings(tmp_path) == first
+    drift_of = {"a": Recording(("tool", "-j"), '{"size": "1"}', "", 1)}
+    assert drifted(drift_of, first) == {
+        "a": ["type size: string, not integer", "status 1, not 0"],
+        "b": ["it is recorded no more"],
+    }
+    assert keep(drift_of, tmp_path) == ["a", "b"]
+    assert kept_recordings(tmp_path) == drift_of
