@@ -1,10 +1,12 @@
 """A server that takes its time to let us in: each attempt that it does not answer in time leaves it longer."""
 
 from pathlib import Path
+from typing import cast
 
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import DeadlineExceeded, NotConnected
 from rackloop_drivers.host import SshAccess, SshHost
+from rackloop_drivers.host._connection import Connection
 
 TAKES_S = 12.0
 
@@ -18,7 +20,7 @@ class SlowServer(SshHost):
         self.refuses = refuses
         self.attempts: list[float] = []
 
-    def _connect(self, deadline: Deadline) -> None:
+    def _connect(self, deadline: Deadline) -> Connection:
         if self.refuses:
             self.refuses -= 1
             raise NotConnected("box1: refused")
@@ -27,6 +29,8 @@ class SlowServer(SshHost):
         self.own_clock.sleep_until_ns(self.own_clock.now_ns() + round(took_s * 1e9))
         if took_s < TAKES_S:
             raise DeadlineExceeded("box1: its SSH did not answer in time")
+        # Nothing is asked of it.
+        return cast(Connection, object())
 
 
 def test_an_attempt_that_was_not_answered_in_time_is_followed_by_a_longer_one(tmp_path: Path) -> None:
