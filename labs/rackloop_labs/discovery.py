@@ -16,7 +16,6 @@ from rackloop_labs.bench_view import is_about_what_is_out, whole
 from rackloop_labs.mock_hosts import pci_address
 
 # A link that was just made trains, and its drive comes online, in less than this; what is wrong then stays wrong.
-_SETTLE_S = 5.0
 _PAUSE_S = 0.05
 
 
@@ -35,7 +34,7 @@ def cabling(bench: Bench, deadline: Deadline) -> list[PortCheck]:
 
     Ports that are out of service, or whose drive at the baseline is, are left out.
 
-    What disagrees was looked at for five seconds, in case a link was still training. Raises as :func:`inventories`.
+    What disagrees was looked at for as long as the rack may take to settle. Raises as :func:`inventories`.
     """
     rack = whole(bench)
 
@@ -45,7 +44,7 @@ def cabling(bench: Bench, deadline: Deadline) -> list[PortCheck]:
             seen = inventories(bench, deadline)
         return checked_ports(bench, live, seen)
 
-    return deadline.sooner(_SETTLE_S).poll(
+    return deadline.sooner(rack.lab.time_s("settle")).poll(
         look, lambda checks: not any(check.disagreements for check in checks), every_s=_PAUSE_S
     )
 

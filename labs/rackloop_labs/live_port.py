@@ -12,9 +12,6 @@ from rackloop.portmap import PortMap
 from rackloop_drivers.host_tools import Breaking
 from rackloop_labs.host_parts import HostPart
 
-# A drive that the map has taken from a port meanwhile does not come back to it.
-_COMES_S = 5.0
-
 
 class AtLivePort:
     """:class:`~rackloop_drivers.host_tools.Breaking` of a PHY or a slot: of the drive that ``live`` joins there.
@@ -65,7 +62,7 @@ class AtLivePort:
             self._whatever.end(note, deadline)
             return
         try:
-            self._whatever.end(note, deadline.sooner(_COMES_S))
+            self._whatever.end(note, deadline.sooner(self._lab.time_s("online")))
         except DeadlineExceeded:
             if deadline.is_over():
                 raise

@@ -29,7 +29,6 @@ from rackloop_labs.uevent_log import SUBSYSTEMS, UeventLog
 if TYPE_CHECKING:
     from rackloop_drivers.workload import DeviceEvent, DeviceEvents
 
-_CONNECT_S = 10.0
 _SURVEY_S = 60.0
 # The probe is brought to a server on the first use.
 _PROBE_S = 30.0
@@ -58,7 +57,7 @@ class PhysicalBench:
         self._hosts = {name: SshHost(access, clock, working_for) for name, access in ssh_accesses(lab).items()}
         self._consoles = RackConsoles(lab, clock, self.power.controllers)
         self._closing = ExitStack()
-        deadline = Deadline.after(clock, _CONNECT_S)
+        deadline = Deadline.after(clock, lab.time_s("act"))
         opening = FabricOpening(clock, self._closing, deadline, token, on_exchange)
         fabric, phy = open_fabric(lab, self._hosts, opening)
         live = (lambda within: fabric.live_map(within).pairs) if lab.has_switch else None
@@ -138,7 +137,7 @@ class PhysicalBench:
                 if number in switch_ports and server.stack is Stack.COMRESET:
                     told.setdefault(name, []).append(self._path(name, port))
         for name, paths in told.items():
-            tell_of_switch(self.host(name), paths, Deadline.after(self.clock, _CONNECT_S))
+            tell_of_switch(self.host(name), paths, Deadline.after(self.clock, self.lab.time_s("act")))
 
     def recording_io(self, drive: str) -> AbstractContextManager[Callable[[], RecordedIo]]:
         """Not supported: a real drive keeps no record of its requests."""

@@ -21,9 +21,6 @@ from rackloop_labs.remap_stages import remap_stages
 
 ServerPort = tuple[str, str]
 
-_COMES_WITHIN_S = 5.0
-_WITHIN_S = 10.0
-
 
 @dataclass(frozen=True)
 class _Flight:
@@ -89,6 +86,7 @@ class Remapping:
         self._spares = spares
         self._test = test
         self._events = events
+        self._act_s, self._comes_s = bench.lab.time_s("act"), bench.lab.time_s("online")
         self._lock = Lock()
         self._turn = Lock()
         self._timelines: list[RemapSeen] = []
@@ -125,7 +123,7 @@ class Remapping:
                 flying[number] = _Flight(place, drive, applied)
                 made += 1
                 continue
-            number, outcome = self._probes[server].wait_any(self._deadline(_WITHIN_S + 2 * _COMES_WITHIN_S))
+            number, outcome = self._probes[server].wait_any(self._deadline(self._act_s + 2 * self._comes_s))
             flight = flying.pop(number)
             self._note(flight, outcome)
             ports.append(flight.place[1])
@@ -140,7 +138,7 @@ class Remapping:
         change, deadline = _announced(self._bench, {place: drive}), self._deadline()
         probe = self._probes[place[0]]
         with self._turn:
-            number = self._order(place, drive, _WITHIN_S + _COMES_WITHIN_S)
+            number = self._order(place, drive, self._act_s + self._comes_s)
             applied = self._change_when(lambda: probe.wait_armed(number, deadline), change, deadline)
         self._at[place] = drive
         return number, applied
@@ -184,8 +182,8 @@ class Remapping:
         logged = self._attach_log.stages(applied, lab.switch_port(server, port), self._deadline(), until=until)
         acted_ns = next((stage.at_ns for stage in logged if stage.name == "executed"), applied.acknowledged_ns)
         took_s = (outcome.t_ns - acted_ns) / 1e9
-        if isinstance(outcome, workload.GaveUp) or took_s > _COMES_WITHIN_S:
-            raise _came_late(flight.place, outcome, took_s)
+        if isinstance(outcome, workload.GaveUp) or took_s > self._comes_s:
+            raise _came_late(flight.place, outcome, took_s, self._comes_s)
         stages = remap_stages(applied, logged, outcome)
         stack = lab.servers[server].stack
         seen = RemapSeen(self._test, stack, server, port, flight.drive, applied.generation, stages)
@@ -220,7 +218,7 @@ class Remapping:
 
         A port through which nothing came back is neither right nor wrong: it was not read.
         """
-        armed = {place: self._arm(place, self._at[place], _COMES_WITHIN_S) for place in places}
+        armed = {place: self._arm(place, self._at[place], self._comes_s) for place in places}
         for (server, _), number in armed.items():
             outcome = self._probes[server].wait(number, self._deadline())
             answered = sum(outcome.verdicts.values())
@@ -239,8 +237,8 @@ class Remapping:
     def _order(self, place: ServerPort, drive: str, timeout_s: float) -> int:
         return self._probes[place[0]].order(".".join(place), self._labels[drive], timeout_s=timeout_s)
 
-    def _deadline(self, within_s: float = _WITHIN_S) -> Deadline:
-        return Deadline.after(self._bench.clock, within_s)
+    def _deadline(self, within_s: float | None = None) -> Deadline:
+        return Deadline.after(self._bench.clock, self._act_s if within_s is None else within_s)
 
 
 def share_spares(lab: Lab, servers: Iterable[str]) -> dict[str, str]:
@@ -257,18 +255,18 @@ def share_spares(lab: Lab, servers: Iterable[str]) -> dict[str, str]:
 
 
 def _came_late(
-    place: ServerPort, outcome: workload.VerifiedRead | workload.GaveUp, took_s: float
+    place: ServerPort, outcome: workload.VerifiedRead | workload.GaveUp, took_s: float, within_s: float
 ) -> ProductFailed | LabError:
     """The error for a drive that was not verified in time: the product's where reads were answered, else the lab's."""
     name = ".".join(place)
     if isinstance(outcome, workload.VerifiedRead):
         return ProductFailed(
-            f"{name}: its drive came {took_s:.2f} s after the switch had acted, later than {_COMES_WITHIN_S:g} s"
+            f"{name}: its drive came {took_s:.2f} s after the switch had acted, later than {within_s:g} s"
         )
     answers = ", ".join(f"{count} {verdict}" for verdict, count in outcome.verdicts.items() if count)
     if answers:
         return ProductFailed(
-            f"{name}: its drive did not come within {_COMES_WITHIN_S:g} s of the switch's acting "
+            f"{name}: its drive did not come within {within_s:g} s of the switch's acting "
             f"({outcome.reads} reads: {answers})"
         )
     return LabError(

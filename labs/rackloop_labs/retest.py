@@ -14,11 +14,9 @@ from rackloop_drivers import workload
 from rackloop_labs.bench import Bench
 from rackloop_labs.remapping import ServerPort, attach
 
-_COMES_WITHIN_S = 6.0
 _GOES_WITHIN_S = 2.0
 _READ_WITHIN_S = 4.0
 _ANSWER_S = 2.0
-_ACT_WITHIN_S = 10.0
 _READ_AGAIN_S = 0.3
 _POLL_NS = 5_000_000
 _FIRST_SECTORS = 256
@@ -32,7 +30,7 @@ def try_drive(bench: Bench, drive: str, place: ServerPort, lbas: Collection[int]
     more, and the quicker time counts: a drive that is slow is slow again, a server that was busy is not.
     """
     began_ns = bench.clock.now_ns()
-    seen, detail = _look(bench, drive, place, Deadline.after(bench.clock, _COMES_WITHIN_S))
+    seen, detail = _look(bench, drive, place, Deadline.after(bench.clock, bench.lab.time_s("online") + _ANSWER_S))
     took_s = (bench.clock.now_ns() - began_ns) / 1e9
     if seen is not Seen.WORKS:
         return Trial(drive, *place, seen, took_s, detail)
@@ -76,7 +74,7 @@ def _moved(
     bench: Bench, equipment: Equipment, drives: Mapping[ServerPort, str], lbas: Mapping[str, Collection[int]]
 ) -> list[Trial]:
     """Have these drives change places, and try each where it came to."""
-    deadline = Deadline.after(bench.clock, _ACT_WITHIN_S)
+    deadline = Deadline.after(bench.clock, bench.lab.time_s("act"))
     before = equipment.fabric.live_map(deadline).pairs
     try:
         attach(bench, equipment.fabric, drives, deadline)

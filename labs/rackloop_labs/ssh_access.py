@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ def ssh_accesses(lab: Lab, endpoints: Mapping[str, Any] | None = None) -> dict[s
     Raises BadInput naming every server that says too little to be reached, or for an address that is none.
     """
     if lab.kind is LabKind.MOCK or endpoints is not None:
-        return {name: _simulated(name, endpoints or {}) for name in lab.servers}
+        return {name: _in_time(lab, _simulated(name, endpoints or {})) for name in lab.servers}
     lacking = [name for name, server in lab.servers.items() if server.ssh is None or server.known_hosts is None]
     if lacking:
         raise BadInput(
@@ -28,9 +29,16 @@ def ssh_accesses(lab: Lab, endpoints: Mapping[str, Any] | None = None) -> dict[s
         )
     jumps = {name: _described(name, jump_host) for name, jump_host in lab.jump_hosts.items()}
     return {
-        name: _described(name, server, jumps[server.jump] if server.jump is not None else None)
+        name: _in_time(lab, _described(name, server, jumps[server.jump] if server.jump is not None else None))
         for name, server in lab.servers.items()
     }
+
+
+def _in_time(lab: Lab, access: SshAccess) -> SshAccess:
+    """The access with the patience that the lab wants for its servers, and for the jump host before them."""
+    jump = None if access.jump is None else _in_time(lab, access.jump)
+    answer_s, reconnect_s = lab.time_s("answer"), lab.time_s("reconnect")
+    return replace(access, jump=jump, answers_within_s=answer_s, logs_in_within_s=reconnect_s)
 
 
 def _simulated(name: str, endpoints: Mapping[str, Any]) -> SshAccess:

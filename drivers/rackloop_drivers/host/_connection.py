@@ -33,9 +33,6 @@ _KEEPALIVE_PROBES = 3
 _UNANSWERED_MS = 20_000
 # Firewalls on the way, and jump hosts, forget who says nothing.
 _CHATTER_S = 15
-# A server that has not opened a session, or begun a command, for as long is taken for hung, and its whole connection
-# is given up. A caller in a greater hurry waits for this all the same: others have commands running over it.
-_HUNG_S = 3.0
 # How long, and how often, a session is asked for again that the server has no room for.
 _PATIENCE_S = 2.0
 _PAUSE_S = 0.01
@@ -129,8 +126,11 @@ class Connection:
 
     @contextlib.contextmanager
     def _given_up_after(self, deadline: Deadline) -> Iterator[Deadline]:
-        """Close the connection when the body has not ended by the deadline, or _HUNG_S where that is later."""
-        least_ns = deadline.clock.now_ns() + round(_HUNG_S * 1e9)
+        """Close the connection when the body has not ended by the deadline, and the server counts as hung.
+
+        A caller in a greater hurry waits for that all the same: others have commands running over it.
+        """
+        least_ns = deadline.clock.now_ns() + round(self._access.answers_within_s * 1e9)
         end = Deadline(deadline.clock, max(deadline.at_ns, least_ns))
         timer = threading.Timer(end.remaining_s(), self.close)
         timer.daemon = True

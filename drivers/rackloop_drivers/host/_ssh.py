@@ -28,12 +28,11 @@ NOBODY = "-/-"
 
 # sshd serves 10 sessions of a connection (MaxSessions): one is the watchdog's, one is left for killing what runs.
 _SESSIONS = 8
-# How long calls may take that are given no deadline, how long closing, and how long one attempt to connect again.
+# How long calls may take that are given no deadline, and how long closing.
 _OWN_S = 30.0
 _FAREWELL_S = 3.0
 # A server that boots may never answer an attempt that it took; a slow one may only need longer.
-_FIRST_ATTEMPT_S = 5.0
-_LONGEST_ATTEMPT_S = 20.0
+_LONGEST_ATTEMPT = 4
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
 
@@ -183,7 +182,7 @@ class SshHost:
         Raises DeadlineExceeded, with what it last met, when it does not in time, and at once what more time would
         not mend: an unknown or changed host key, a refused login, a name that never resolved.
         """
-        pause_s, attempt_s = _FIRST_PAUSE_S, _FIRST_ATTEMPT_S
+        pause_s, attempt_s = _FIRST_PAUSE_S, self._access.logs_in_within_s
         with self._connecting_by(deadline):
             self._must_be_open()
             # The name of a server that boots may come back with it; one that never led anywhere will not.
@@ -196,7 +195,7 @@ class SshHost:
                     return
                 except (NotConnected, DeadlineExceeded) as error:
                     if isinstance(error, DeadlineExceeded):
-                        attempt_s = min(2 * attempt_s, _LONGEST_ATTEMPT_S)
+                        attempt_s = min(2 * attempt_s, _LONGEST_ATTEMPT * self._access.logs_in_within_s)
                     if isinstance(error, NameUnknown) and not was_known:
                         raise
                     if deadline.remaining_s() <= pause_s:

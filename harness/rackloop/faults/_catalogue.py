@@ -181,11 +181,7 @@ _ALL = (
         for name, about, how in _OF_SLOTS
     ),
     FaultKind(
-        "phy_disable",
-        "a PHY of a server's HBA is switched off",
-        _SLOT,
-        mechanisms.SwitchOffPhy(),
-        endangers_data=True,
+        "phy_disable", "a PHY of a server's HBA is switched off", _SLOT, mechanisms.SwitchOffPhy(), endangers_data=True
     ),
 )
 

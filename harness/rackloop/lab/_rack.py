@@ -13,6 +13,7 @@ from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 from rackloop.errors import BadInput, NotSupported
 from rackloop.lab._hardware import Drive, Expander, Fabric, JumpHost, Pdu, Phy, Server
 from rackloop.lab._parts import SWITCH_PORT, Part, PartKind, Parts
+from rackloop.lab._times import USUAL_S, TimeName, Times
 from rackloop.lab.yaml import Description, Name, Store, Text, one_of, whole
 from rackloop.names import guess, quoted
 from rackloop.portmap import PortMap
@@ -68,6 +69,8 @@ class Lab(Description):
 
     quarantine: Quarantine = Quarantine()
     """When a drive, port or server that keeps failing is used no more."""
+    times: Times = Times()
+    """How long things may take on this rack, such as {online: 30 s}, where it is not as usual for its kind."""
 
     _source: Path = PrivateAttr(default=Path())
     _missing: Mapping[str, str] = PrivateAttr(default_factory=dict)
@@ -161,6 +164,11 @@ class Lab(Description):
             for port, far in self.joined(server).items()
             if far in self.drives
         }
+
+    def time_s(self, name: TimeName) -> float:
+        """How long something may take here, in seconds: as described, or else as usual for this kind of lab."""
+        given: float | None = getattr(self.times, name)
+        return USUAL_S[self.kind][name] if given is None else given
 
     def switch_port(self, server: str, port: str) -> int:
         """The switch port that a server's HBA port is wired to.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, LabError, NotSupported, RackloopError, StaleGeneration
-from rackloop.lab import LabKind, Part, PartKind
+from rackloop.lab import Part, PartKind
 from rackloop.portmap import PortMap, disturbed_ports
 from rackloop.safety._destructive_guard import require_may_disturb
 from rackloop.safety._heal_checks import Check, Rack, answer_checks, fed_servers, mend_unexplained, power_checks
@@ -30,10 +30,8 @@ if TYPE_CHECKING:
     from rackloop.safety.leases import HeldLease
 
 
-# In a mock rack, whose slowest stack has a drive online 200 ms after its link is up; elsewhere tools take their time.
 # Kept of the time for everything that does not wait for servers to boot.
 _LAST_S = 15.0
-_ANSWER_S = {LabKind.MOCK: 10.0, LabKind.VIRTUAL: 40.0, LabKind.PHYSICAL: 40.0}
 
 
 @dataclass(frozen=True)
@@ -107,7 +105,7 @@ def heal(
     undone = healing.undo(standing, leave)
     # What was given power, or a new start, has to boot or spin up before it answers.
     starts = any(entry.ability == "power" or entry.part.kind is PartKind.SERVER for entry in undone)
-    answer_by = deadline.sooner(deadline.remaining_s() - _LAST_S if starts else _ANSWER_S[lab.kind])
+    answer_by = deadline.sooner(deadline.remaining_s() - _LAST_S if starts else lab.time_s("tools"))
     mended += healing.mend(known, equipment.server_registers, answer_by)
     healing.require_lease()
     power = partial(power_checks, equipment, deadline)
@@ -165,7 +163,7 @@ class _Healing:
         for server in self.lab.servers:
             with suppress(NotSupported):
                 hosts.append(rack.host(server))
-        deadline = self.deadline.sooner(_ANSWER_S[self.lab.kind])
+        deadline = self.deadline.sooner(self.lab.time_s("tools"))
         ended, stuck = end_orphans(
             self.lab.name, hosts, lambda: [held.id for held in lease.leases.held()], deadline, log
         )

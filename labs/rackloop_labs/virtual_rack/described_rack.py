@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import socket
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 
-from rackloop.lab import Lab
+from rackloop.lab import Lab, TimeName
 from rackloop.lab.yaml import KeyPath
 from rackloop_drivers.fabric.flexfabric import FlexFabricDriver
 from rackloop_labs.drivers import bmc_driver, console_driver, fabric_driver, pdu_driver
@@ -81,6 +81,7 @@ def rehearsal(lab: Lab, endpoints: Mapping[str, Any]) -> str:
         "name": f"{lab.name[:_LONGEST_NAME]}-rehearsal-{place}",
         "kind": "physical",
         "controllers": [socket.gethostname()],
+        "times": {name: f"{lab.time_s(name):g} s" for name in get_args(TimeName)},
         "fabric": _fabric(lab, endpoints),
         **({"pdus": pdus} if pdus else {}),
         "servers": servers,

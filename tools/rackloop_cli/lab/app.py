@@ -71,7 +71,7 @@ def lab_show(
     lab: LabArgument,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the servers of a lab: place, asset tag, tags, drives, controller and outlet.
+    """Show the servers of a lab (place, asset tag, tags, drives, controller, outlet), and how long things may take.
 
     In a pipe each is a line, its cells parted by tabs.
     """

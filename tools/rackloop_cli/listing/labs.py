@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from rackloop.data import data_path
 from rackloop.errors import EXIT_PASS, BadInput, DescriptionError, RackloopError
-from rackloop.lab import Lab, LabKind, LabState, load_lab, state_root
+from rackloop.lab import Lab, LabKind, LabState, TimeName, load_lab, state_root
 from rackloop.lab.yaml import SUFFIXES
-from rackloop.units import counted
+from rackloop.units import counted, format_quantity
 from rackloop_cli.listing.rows import print_json, print_rows
 
 
@@ -25,7 +25,7 @@ def run(*, as_json: bool) -> int:
 
 
 def show(name: str, *, as_json: bool) -> int:
-    """Print the servers of a lab: where each stands, its asset tag, its tags, and what it has."""
+    """Print the servers of a lab: where each stands, its asset tag, its tags, and what it has; and its times."""
     lab = load_lab(name)
     found: list[dict[str, Any]] = [
         {
@@ -41,11 +41,13 @@ def show(name: str, *, as_json: bool) -> int:
         for server, one in lab.servers.items()
     ]
     if as_json:
-        print_json(lab=lab.name, servers=found)
+        print_json(lab=lab.name, servers=found, times={name: lab.time_s(name) for name in get_args(TimeName)})
     else:
         keys = ("name", "place", "asset", "tags", "ports", "drives", "bmc", "outlet")
         lists = ("tags", "drives")
-        print_rows(keys, [[",".join(one[key]) if key in lists else one[key] for key in keys] for one in found])
+        rows = [[",".join(one[key]) if key in lists else one[key] for key in keys] for one in found]
+        times = (f"{name} {format_quantity(lab.time_s(name), 's')}" for name in get_args(TimeName))
+        print_rows(keys, rows, about=f"times: {', '.join(times)}")
     return EXIT_PASS
 
 

@@ -89,9 +89,7 @@ class WrittenChoice(Description):
     targets: Annotated[tuple[Target, ...], Field(min_length=1, json_schema_extra=_or_one), BeforeValidator(_from_one)]
     """What may be broken: names of the lab, or drives, ports or servers for all that it has."""
     lasts: Annotated[
-        tuple[Seconds, ...],
-        Field(min_length=1, max_length=2, json_schema_extra=_or_one),
-        BeforeValidator(_from_one),
+        tuple[Seconds, ...], Field(min_length=1, max_length=2, json_schema_extra=_or_one), BeforeValidator(_from_one)
     ]
     """How long it stands, such as 500 ms, or the least and the most, such as [100 ms, 2 s]."""
     weight: Annotated[float, Scalar(_weight, {"type": "number"})] = 1.0

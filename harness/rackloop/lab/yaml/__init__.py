@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from rackloop.lab.yaml._fields import one_of as one_of
     from rackloop.lab.yaml._fields import path_of as path_of
     from rackloop.lab.yaml._fields import text_of as text_of
+    from rackloop.lab.yaml._fields import time_of as time_of
     from rackloop.lab.yaml._fields import whole as whole
     from rackloop.lab.yaml._fields import wrong as wrong
     from rackloop.lab.yaml._places import SUFFIXES as SUFFIXES

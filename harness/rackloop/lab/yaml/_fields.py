@@ -142,17 +142,17 @@ def _size(value: object, _info: ValidationInfo) -> int:
     return size
 
 
-def _time(expected: str, *, from_zero: bool, examples: list[str]) -> Scalar:
-    """Makes seconds of a time with its unit."""
+def time_of(expected: str, *examples: str, least_s: float, most_s: float = _LONGEST_S) -> Scalar:
+    """Makes seconds of a time with its unit, between two bounds, both allowed."""
 
     def parse(value: object, _info: ValidationInfo) -> float:
         text = text_of(value, "a time such as 5 s")
         seconds = parse_quantity(text, "s")
-        if seconds > _LONGEST_S or not (seconds > 0 or from_zero):
-            raise wrong(f"expected {expected} such as 5 s, at most {_LONGEST_S / 3600:.0f} h, found {kind_of(text)}")
+        if not least_s <= seconds <= most_s:
+            raise wrong(f"expected {expected} such as 5 s, at most {most_s / 3600:.0f} h, found {kind_of(text)}")
         return seconds
 
-    return Scalar(parse, {"type": "string", "examples": examples})
+    return Scalar(parse, {"type": "string", "examples": [*examples]})
 
 
 def path_of(value: object, info: ValidationInfo) -> Path:
@@ -226,8 +226,8 @@ User = Annotated[
 ]
 Flag = Annotated[bool, Scalar(lambda value, _info: flag(value), {"type": "boolean"})]
 Size = Annotated[int, Scalar(_size, {"type": "string", "examples": ["8 GiB", "1.92 TB"]})]
-Seconds = Annotated[float, _time("a time above zero", from_zero=False, examples=["5 s", "10 min"])]
-Moment = Annotated[float, _time("a time", from_zero=True, examples=["0 s", "1.5 s"])]
+Seconds = Annotated[float, time_of("a time above zero", "5 s", "10 min", least_s=1e-12)]
+Moment = Annotated[float, time_of("a time", "0 s", "1.5 s", least_s=0)]
 Wwn = Annotated[str, hexadecimal(("0x", "naa."), (16, 32), "a WWN of 16 hexadecimal digits (32 for NAA 6)")]
 Eui64 = Annotated[
     str, hexadecimal(("0x", "eui."), (16,), "an EUI-64 of 16 hexadecimal digits", other="NGUID; give it as nguid:")

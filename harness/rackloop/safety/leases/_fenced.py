@@ -116,18 +116,14 @@ class PerActLock(FabricFilter):
         higher tokens came between again and again until the deadline.
         """
         return self._turns.act(
-            deadline,
-            lambda: self._fabric.apply(change, deadline, on=on),
-            is_repeated_when_stale=on is None,
+            deadline, lambda: self._fabric.apply(change, deadline, on=on), is_repeated_when_stale=on is None
         )
 
     def stage(self, change: MapChange, deadline: Deadline, *, on: LiveMap | None = None) -> Staged:
         """Stage ``change``; any act of another lease makes it stale. Raises as :meth:`apply` does, and NotSupported."""
         switch = stager(self._fabric)
         return self._turns.act(
-            deadline,
-            lambda: switch.stage(change, deadline, on=on),
-            is_repeated_when_stale=on is None,
+            deadline, lambda: switch.stage(change, deadline, on=on), is_repeated_when_stale=on is None
         )
 
     def trigger(self, staged: Staged, deadline: Deadline) -> Applied:

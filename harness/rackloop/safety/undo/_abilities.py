@@ -139,8 +139,7 @@ class JournalledFabric(FabricFilter):
         intended = self._intend(change, live)
         self._known = None
         applied = intended.make(
-            lambda: self._fabric.apply(change, deadline, on=live),
-            lambda done: {"generation": done.generation},
+            lambda: self._fabric.apply(change, deadline, on=live), lambda done: {"generation": done.generation}
         )
         self._know(applied, change, live)
         return applied
@@ -192,14 +191,7 @@ class JournalledPhyControl(PhyFilter):
         )
 
     def flap(
-        self,
-        ports: Collection[int],
-        down_s: float,
-        up_s: float,
-        count: int,
-        deadline: Deadline,
-        *,
-        request_id: int,
+        self, ports: Collection[int], down_s: float, up_s: float, count: int, deadline: Deadline, *, request_id: int
     ) -> None:
         """Take the signal away from ``ports`` ``count`` times, ``up_s`` apart. Raises as :meth:`drop` does."""
         self._disturb(

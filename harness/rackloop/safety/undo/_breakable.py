@@ -32,10 +32,7 @@ class JournalledBreakable:
         if kept := self._recorder.kept_links:
             kept.require_part(self._name, fault)
         self._recorder.perform(
-            self._name,
-            BreakPart(key, fault),
-            [MendPart(key)],
-            lambda: self._part.break_as(key, fault, deadline),
+            self._name, BreakPart(key, fault), [MendPart(key)], lambda: self._part.break_as(key, fault, deadline)
         )
 
     def mend(self, key: str, deadline: Deadline) -> None:

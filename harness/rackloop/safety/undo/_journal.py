@@ -110,14 +110,7 @@ class Journal:
         self.boot_id = boot_id()
 
     def intend(
-        self,
-        lab: str,
-        run: str,
-        resource: str,
-        *,
-        what: Act,
-        inverse: Sequence[InverseAct],
-        lease: Lease | None = None,
+        self, lab: str, run: str, resource: str, *, what: Act, inverse: Sequence[InverseAct], lease: Lease | None = None
     ) -> Entry:
         """Record that ``what`` is about to be done; the entry is on disk when this returns.
 
@@ -141,19 +134,7 @@ class Journal:
                 *row,
                 *stamps,
             )
-        return Entry(
-            number,
-            lab,
-            run,
-            resource,
-            what,
-            undoes,
-            EntryState.INTENDED,
-            self.boot_id,
-            now_ns,
-            None,
-            wall,
-        )
+        return Entry(number, lab, run, resource, what, undoes, EntryState.INTENDED, self.boot_id, now_ns, None, wall)
 
     def acted(self, entry: Entry, result: Mapping[str, Any]) -> Entry:
         """Record that the act of ``entry`` was carried out, with what it returned; the entry as it is now."""

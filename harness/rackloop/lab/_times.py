@@ -1,0 +1,42 @@
+"""How long things may take on a rack: what its description says, or else what is usual for its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, TypeAlias
+
+from rackloop.lab.yaml import Description, time_of
+
+TimeName: TypeAlias = Literal["answer", "reconnect", "act", "online", "settle", "tools", "boot"]
+_Time: TypeAlias = Annotated[
+    float | None, time_of("a time of 100 ms at least", "5 s", "2 min", least_s=0.1, most_s=3600)
+]
+
+
+class Times(Description):
+    """How long things may take on this rack. A time that is not given is that of its kind of lab."""
+
+    answer: _Time = None
+    """How long a server may take to open an SSH session or begin a command before it counts as hung."""
+    reconnect: _Time = None
+    """How long one attempt to log in to a server that is waited for may take."""
+    act: _Time = None
+    """How long an act on the rack, or a question to it, may take in a test that says nothing else."""
+    online: _Time = None
+    """How long a drive may take until it answers, from when the switch acted."""
+    settle: _Time = None
+    """How long servers may take to show what the switch's map says."""
+    tools: _Time = None
+    """How long a server's tools may take to tell of all its drives."""
+    boot: _Time = None
+    """How long a server may take from its start until it can be logged in to."""
+
+
+_QUICK_S: Mapping[TimeName, float] = {"answer": 3, "reconnect": 5, "act": 10, "online": 5, "settle": 5, "boot": 600}
+_SLOW_S: Mapping[TimeName, float] = {"answer": 20, "reconnect": 20, "act": 60, "online": 60, "settle": 60, "boot": 600}
+USUAL_S: Mapping[str, Mapping[TimeName, float]] = {
+    "mock": {**_QUICK_S, "tools": 10},
+    "virtual": {**_SLOW_S, "tools": 60},
+    "physical": {**_QUICK_S, "tools": 40},
+}
+"""The times of each kind of lab, in seconds."""
