@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from rackloop.errors import NotSupported
 from rackloop.lab import Lab, LabKind
 
 Refusal = str | None
@@ -46,8 +47,15 @@ def _reached(lab: Lab) -> Refusal:
     return f"no path says what is at {ports}: add paths: to {', '.join(without)}"
 
 
+def _mounts(lab: Lab) -> Refusal:
+    """A kernel mounts what it has as a block device."""
+    if lab.kind is LabKind.MOCK:
+        return f"the servers of {lab.name} are simulated: they have no kernel that mounts a drive"
+    return _reached(lab)
+
+
 def _simulated(ability: str) -> Callable[[Lab], Refusal]:
-    return lambda lab: OF_EQUIPMENT[ability] if lab.kind is LabKind.PHYSICAL else None
+    return lambda lab: None if lab.kind is LabKind.MOCK else OF_EQUIPMENT[ability]
 
 
 OFFERS: Mapping[str, Callable[[Lab], Refusal]] = {
@@ -57,6 +65,7 @@ OFFERS: Mapping[str, Callable[[Lab], Refusal]] = {
     "probe": _reached,
     "fio": _reached,
     "remap.announce": _reached,
+    "remap.mount": _mounts,
     "remap.timeline": _reached,
     "blocks.harness": _reached,
     **{ability: _simulated(ability) for ability in OF_EQUIPMENT},
@@ -73,6 +82,12 @@ def refusal(lab: Lab, ability: str) -> Refusal:
     from rackloop_labs.offered import never_in
 
     return never_in(lab, KINDS[ability.removeprefix(OF_FAULTS)])
+
+
+def require(lab: Lab, ability: str) -> None:
+    """Return where ``lab`` offers an ability. Raises NotSupported with the reason where it does not."""
+    if (why := refusal(lab, ability)) is not None:
+        raise NotSupported(why)
 
 
 def abilities() -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from rackloop_drivers import workload
 
 _BY_SIMULATION = "rackd"
 _BY_A_KERNEL = "kernel"
+_BY_THE_PROBE = "rackprobe"
 
 
 def remap_stages(applied: Applied, logged: Sequence[Stage], read: workload.VerifiedRead) -> tuple[Stage, ...]:
@@ -18,7 +19,7 @@ def remap_stages(applied: Applied, logged: Sequence[Stage], read: workload.Verif
 
     ``logged`` are those that the rack's own log has. The simulated switch has no time of its own: all that passes until
     it acts is the machine's. A stamp of a server's clock is the latest moment that it can have been, and what is not
-    known of that clock is in its error.
+    known of that clock is in its error. What was mounted was so after the read, and delayed nothing of it.
     """
     verified_ns = read.t_ns + read.clock_error_ns
     by_name = {stage.name: stage for stage in _told_until(verified_ns, logged)}
@@ -46,8 +47,15 @@ def remap_stages(applied: Applied, logged: Sequence[Stage], read: workload.Verif
     return (
         Stage("commanded", applied.commanded_ns, "harness", written_ns - applied.commanded_ns),
         *sorted(by_name.values(), key=lambda stage: stage.at_ns),
-        Stage("verified", verified_ns, "rackprobe", late_ns),
+        Stage("verified", verified_ns, _BY_THE_PROBE, late_ns),
+        *_mounted(read),
     )
+
+
+def _mounted(read: workload.VerifiedRead) -> Iterator[Stage]:
+    """The stage in which the first file was read. Its clock is that of the read, and so is what is not known of it."""
+    if read.mounted_ns is not None:
+        yield Stage("mounted", read.mounted_ns + read.clock_error_ns, _BY_THE_PROBE, read.mount_waited_ns or 0)
 
 
 def _told_until(verified_ns: int, stages: Iterable[Stage]) -> Iterator[Stage]:

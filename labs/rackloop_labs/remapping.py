@@ -184,6 +184,10 @@ class Remapping:
         took_s = (outcome.t_ns - acted_ns) / 1e9
         if isinstance(outcome, workload.GaveUp) or took_s > self._comes_s:
             raise _came_late(flight.place, outcome, took_s, self._comes_s)
+        if outcome.mount_error is not None:
+            raise LabError(
+                f"{server}.{port}: {flight.drive} answered, but its first file could not be read: {outcome.mount_error}"
+            )
         stages = remap_stages(applied, logged, outcome)
         stack = lab.servers[server].stack
         seen = RemapSeen(self._test, stack, server, port, flight.drive, applied.generation, stages)

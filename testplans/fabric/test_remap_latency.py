@@ -10,16 +10,18 @@ import pytest
 
 from rackloop.errors import NotSupported
 from rackloop.lab import Lab, Stack
-from rackloop.parameters import stack, whole
+from rackloop.parameters import flag, stack, whole
 from rackloop_fixtures import Measure, Progress, Rack, run_parallel
+from rackloop_labs.lacking import require
 from rackloop_labs.remapping import share_spares
 
 PARAMETERS = {
     "remaps": whole(400, "map changes of each server, each of one drive", most=10_000_000),
     "quick_remaps": whole(2000, "map changes of each server that brings a drive online within 10 ms", most=10_000_000),
     "stacks": stack(["vanilla", "no_timeouts", "warm_port", "comreset"], "driver stacks to measure"),
+    "mount": flag(False, "give each drive an ext4, and mount it for its first file after each change"),
 }
-MEASURES = {"remap.latency": "s", "remap.law": "s", "remap.attach": "s", "remap.switch": "s"}
+MEASURES = {"remap.latency": "s", "remap.law": "s", "remap.attach": "s", "remap.switch": "s", "remap.mount": "s"}
 HEADLINES = ("remap.latency",)
 
 # They have a drive online within 10 ms: more changes of theirs cost seconds, and p99 then bears some that are late.
@@ -31,6 +33,12 @@ pytestmark = pytest.mark.rackloop(
     destructive=True,
     time_class="minutes",
 )
+
+
+def check(lab: Lab, parameters: Mapping[str, Any]) -> None:
+    """NotSupported where nothing in the lab mounts what is to be mounted."""
+    if parameters["mount"]:
+        require(lab, "remap.mount")
 
 
 def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
@@ -66,7 +74,7 @@ def test_remap_latency(rack: Rack, parameters: Mapping[str, Any], measure: Measu
     lab = rack.lab
     servers = _servers(lab, parameters)
     changes = {name: parameters["quick_remaps" if lab.servers[name].stack in _QUICK else "remaps"] for name in servers}
-    with rack.remapping(servers, share_spares(lab, servers)) as remapping:
+    with rack.remapping(servers, share_spares(lab, servers), mount=parameters["mount"]) as remapping:
 
         def tell() -> None:
             progress(remapping.seen, sum(changes.values()), "remaps")
@@ -106,3 +114,11 @@ def test_remap_latency(rack: Rack, parameters: Mapping[str, Any], measure: Measu
             )
         if laws := [remap.law_s for remap in seen if remap.law_s is not None]:
             measure("remap.law", laws, errors=0.0, stack=its_stack)
+        if mounted := [remap for remap in seen if any(stage.name == "mounted" for stage in remap.stages)]:
+            measure(
+                "remap.mount",
+                [(remap.at_ns("mounted") - remap.at_ns("verified")) / 1e9 for remap in mounted],
+                errors=[remap.stages[-1].error_ns / 1e9 for remap in mounted],
+                clusters=[remap.generation for remap in mounted],
+                stack=its_stack,
+            )

@@ -83,3 +83,9 @@ def test_a_port_is_armed_before_its_drive_is_there(lab: Lab, bench: Bench, hand:
         read = session.wait_verified(arm, soon(60))
     assert (read.verdicts["right"], read.wrong_drive) == (1, 0)
     assert read.errors, "nothing was there at first"
+    # Nothing that mounts a drive is behind a simulated server: it says so, and the read stands.
+    targets = [ProbeTarget("p0", device.probe_target(), file_system="ext4")]
+    with probe.remap_session(targets, soon(60)) as session:
+        read = session.wait_verified(session.arm("p0", expected, soon(60)), soon(60))
+    assert (read.mounted_ns, read.verdicts["right"]) == (None, 1)
+    assert "mount" in str(read.mount_error)

@@ -11,6 +11,7 @@ from rackloop.errors import GuardRefused
 from rackloop.native import find_binary
 from rackloop.safety import place_of
 from rackloop_drivers.host_tools import deliver
+from rackloop_drivers.workload._mountable import SECTOR_BEHIND, make_file_system
 from rackloop_drivers.workload._rackprobe_results import (
     Event,
     Expected,
@@ -73,6 +74,16 @@ class RackProbe:
             f"--queue-depth={queue_depth}",
         ]
         return build(Written, self._run(argv, deadline))
+
+    def make_mountable(self, drive: WritableDrive, expected: Expected, deadline: Deadline) -> None:
+        """Give the drive a small file system for a :class:`ProbeTarget` to mount, and an identified sector behind it.
+
+        ``expected`` is what both carry. Raises NotSupported where this machine has no mkfs.
+        """
+        generation, seed = expected.generation, expected.seed or 0
+        # The first to be written: a drive that is too small is refused whole.
+        self.write(drive, deadline, start_lba=SECTOR_BEHIND, generation=generation, seed=seed)
+        make_file_system(self._executor, drive, expected, deadline)
 
     def verify(
         self,

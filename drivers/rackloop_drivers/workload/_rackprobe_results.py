@@ -99,6 +99,8 @@ class VerifiedRead:
     the time from then to ``t_ns``; ``online_ns`` when the kernel announced the device, where uevents were asked for.
     ``waited_ns`` is how long the probe was ready and had no core while that read was away, None where the kernel keeps
     no account of it; ``idle_ns`` how long it had not asked: from the return of the read before to ``submit_ns``.
+    ``mounted_ns`` is when the first file of its file system had been read, ``mount_waited_ns`` the probe's wait for a
+    core since ``t_ns``, ``mount_error`` why it was not: all None where the target has none to mount.
     Each stamp may be off by ``clock_error_ns``, as is known of the host's clock; durations are the host's own.
     """
 
@@ -116,6 +118,9 @@ class VerifiedRead:
     online_ns: int | None
     waited_ns: int | None
     idle_ns: int | None
+    mounted_ns: int | None = None
+    mount_waited_ns: int | None = None
+    mount_error: str | None = None
     clock_error_ns: int = 0
 
 
@@ -220,7 +225,7 @@ class SwapResult:
 
 
 STAMPS: Mapping[type, tuple[str, ...]] = {
-    VerifiedRead: ("armed_ns", "t_ns", "first_try_submit_ns", "submit_ns", "last_old_ns", "online_ns"),
+    VerifiedRead: ("armed_ns", "t_ns", "first_try_submit_ns", "submit_ns", "last_old_ns", "online_ns", "mounted_ns"),
     GaveUp: ("armed_ns", "t_ns", "last_old_ns"),
     WatchInterval: ("t_ns", "max_submit_ns", "max_complete_ns"),
     WatchResult: ("start_ns", "t_ns", "max_submit_ns", "max_complete_ns"),

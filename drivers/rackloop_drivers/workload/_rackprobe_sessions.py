@@ -25,7 +25,9 @@ class ProbeTarget:
     """A target of a remap session: ``target`` is what ``BlockDevice.probe_target`` gives, ``lba`` the sector read.
 
     On a real kernel, ``devname`` (``nvme0n1``) or ``devpath`` (part of its place under /sys, such as a PCI address)
-    say which block device's uevents belong to it.
+    say which block device's uevents belong to it. Where ``file_system`` is its type, ``ext4``, that of a drive which
+    answered is mounted for its first file, and unmounted, before the arm ends;
+    :meth:`RackProbe.make_mountable` makes one.
     """
 
     name: str
@@ -33,6 +35,7 @@ class ProbeTarget:
     lba: int = 0
     devname: str | None = None
     devpath: str | None = None
+    file_system: str | None = None
 
 
 class RemapSession(ProbeSession):

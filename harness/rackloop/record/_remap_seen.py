@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from rackloop.errors import LabError
 
-# How late a simulated PHY's training was seen delays nothing, nor what is not known of the moment a kernel told.
-_HOLDS_UP_NOTHING = frozenset({"phy_up", "kernel"})
+# How late a simulated PHY's training was seen delays no read, nor a kernel's unknown moment, nor what came behind it.
+_HOLDS_UP_NOTHING = frozenset({"phy_up", "kernel", "mounted"})
 _BY_SIMULATION = "rackd"
 
 
@@ -28,8 +28,8 @@ class RemapSeen:
     """The timeline of one drive coming to one server port.
 
     Stages in order: ``commanded``, ``received``, ``executed``, ``phy_up``, ``link``, ``device``, ``online``, ``named``,
-    ``answered``, ``verified``; one not seen is absent. The error of each is what the measuring machine may have added
-    since the stage before: the true time is in [time - error, time].
+    ``answered``, ``verified``, ``mounted``; one not seen is absent. The error of each is what the measuring machine may
+    have added since the stage before: the true time is in [time - error, time].
     """
 
     kind: ClassVar[str] = "remap.seen"

@@ -57,6 +57,17 @@ def test_of_a_simulated_rack_the_models_time_alone_is_left(late_ns: int, woken_l
     }
 
 
+def test_what_is_mounted_comes_behind_the_read_and_costs_it_nothing() -> None:
+    mounted = replace(read(5 * MS, 4 * MS), mounted_ns=55 * MS, mount_waited_ns=2 * MS, clock_error_ns=US)
+    plain = timeline(remap_stages(APPLIED, [], replace(mounted, mounted_ns=None)))
+    seen = timeline(remap_stages(APPLIED, [], mounted))
+    assert seen.stages[-1] == Stage("mounted", 55 * MS + US, "rackprobe", 2 * MS)
+    assert seen.stages[:-1] == plain.stages
+    assert (seen.latency_s, seen.latency_error_s) == (plain.latency_s, plain.latency_error_s)
+    # A host's clock may be off, and the two stamps are off by the same.
+    assert seen.at_ns("mounted") - seen.at_ns("verified") == 50 * MS
+
+
 def test_a_switch_that_does_not_say_when_it_heard_has_all_until_it_acted() -> None:
     log = [stage for stage in logged() if stage.name != "received"]
     seen = timeline(remap_stages(APPLIED, log, read(2 * MS, 300 * US)))

@@ -31,6 +31,7 @@ class Rack:
         self.clock = VirtualClock()
         self.switch_takes_s = switch_takes_s
         self.verdicts = verdicts
+        self.mount_error: str | None = None
         self.changes: list[MapChange] = []
         self.armed: deque[tuple[int, str, float]] = deque()
         self.arms = 0
@@ -84,7 +85,8 @@ class Rack:
     def _outcome(self, number: int, gives_up_ns: float) -> VerifiedRead | GaveUp:
         if self.verdicts is None:
             now_ns = self.clock.now_ns() + 1_000_000
-            return VerifiedRead(number, 0, now_ns, 0, 0, 1, 0, 0, {**NONE, "right": 1}, None, None, None, None, None)
+            none = (None,) * 7
+            return VerifiedRead(number, 0, now_ns, 0, 0, 1, 0, 0, {**NONE, "right": 1}, *none, self.mount_error)
         reads = sum(self.verdicts.values())
         return GaveUp(number, 0, int(gives_up_ns), "no read verified in time", reads, 0, self.verdicts, (), None)
 
@@ -139,6 +141,15 @@ def test_each_drive_comes_by_a_map_change_of_its_own_and_all_ports_change_at_onc
     for ((port, drive),) in pairs_of(rack):
         assert drive not in at.values()
         at[port] = drive
+
+
+def test_a_drive_that_answers_and_cannot_be_mounted_ends_the_changes() -> None:
+    rack = Rack()
+    rack.mount_error = "/dev/sda: cannot mount it as ext4: Invalid argument"
+    with pytest.raises(
+        LabError, match=r"srv4\.p0: d19 answered, but its first file could not be read: /dev/sda: cannot"
+    ):
+        rack.remapping(spares={SERVER: "d19"}).keep_changing(SERVER, 2, Event(), lambda: None)
 
 
 def test_a_port_is_armed_while_the_switch_is_given_its_map_and_read_before_the_switch_is_told() -> None:

@@ -10,6 +10,7 @@ use crate::clock::{instant, now_ns, sleep_until, Waits};
 use crate::failure::Failure;
 use crate::io::{Access, Done, Request};
 use crate::lines::emit;
+use crate::mounted;
 use crate::tally::Tally;
 use crate::target::Target;
 use crate::uevent::{Arrivals, Device};
@@ -50,6 +51,8 @@ pub struct Prober {
     spins: bool,
     device: Option<Device>,
     arrivals: Arrivals,
+    /// The type of the file system that is mounted once the drive has answered.
+    file_system: Option<String>,
     target: Option<Target>,
 }
 
@@ -61,6 +64,7 @@ impl Prober {
         spins: bool,
         device: Option<Device>,
         arrivals: Arrivals,
+        file_system: Option<String>,
     ) -> Self {
         Self {
             name: name.to_owned(),
@@ -69,6 +73,7 @@ impl Prober {
             spins,
             device,
             arrivals,
+            file_system,
             target: None,
         }
     }
@@ -176,7 +181,7 @@ impl Prober {
             .device
             .as_ref()
             .and_then(|device| self.arrivals.since(device, arm.armed_ns));
-        json!({
+        let mut event = json!({
             "event": "verified",
             "id": arm.id,
             "armed_ns": arm.armed_ns,
@@ -192,7 +197,19 @@ impl Prober {
             "online_ns": online_ns,
             "waited_ns": seen.waited_ns,
             "idle_ns": seen.last_back_ns.map(|back_ns| done.submit_ns.saturating_sub(back_ns)),
-        })
+        });
+        let mounted = match &self.file_system {
+            Some(kind) => mounted::first_file(&self.name, kind, &arm.expected),
+            None => mounted::nothing(),
+        };
+        merge(&mut event, mounted);
+        event
+    }
+}
+
+fn merge(event: &mut Value, more: Value) {
+    if let (Value::Object(event), Value::Object(more)) = (event, more) {
+        event.extend(more);
     }
 }
 

@@ -12,6 +12,7 @@ mod file_target;
 mod hold;
 mod io;
 mod lines;
+mod mounted;
 mod record;
 mod relate;
 mod remap;

@@ -46,6 +46,7 @@ struct TargetConfig {
     lba: u64,
     devname: Option<String>,
     devpath: Option<String>,
+    file_system: Option<String>,
 }
 
 impl TargetConfig {
@@ -174,6 +175,7 @@ fn start(config: &Config, arrivals: &Arrivals) -> Result<HashMap<String, Worker>
             spins,
             device,
             arrivals.clone(),
+            target.file_system.clone(),
         );
         prober.open_first()?;
         probers.push((target.name.clone(), prober));

@@ -1,0 +1,24 @@
+"""The abilities that labs of each kind offer by their descriptions."""
+
+from __future__ import annotations
+
+import pytest
+
+from rackloop.errors import NotSupported
+from rackloop.lab import load_lab
+from rackloop_labs.lacking import refusal, require
+
+
+def test_a_drive_is_mounted_where_a_kernel_has_it() -> None:
+    for name in ("virtual", "example-rack"):
+        require(load_lab(name), "remap.mount")
+    with pytest.raises(
+        NotSupported, match="the servers of mock are simulated: they have no kernel that mounts a drive"
+    ):
+        require(load_lab("mock"), "remap.mount")
+
+
+def test_slots_of_expanders_are_reached_by_themselves_on_mock_racks_only() -> None:
+    refused = {name: refusal(load_lab(name), "expander.slots") for name in ("mock", "virtual", "example-rack")}
+    said = "the slots of an expander are reached by themselves on mock racks only"
+    assert refused == {"mock": None, "virtual": said, "example-rack": said}
