@@ -84,6 +84,9 @@ class RecordedActs:
     def set_password(self, drive: AttachedDrive, password: str | None) -> None:
         self.asked.append(("set_password", f"{drive.kernel_name}/{password}"))
 
+    def limit_recovery(self, drive: AttachedDrive, reads: int, writes: int) -> None:
+        self.asked.append(("limit_recovery", f"{drive.kernel_name}/{reads}/{writes}"))
+
     def remove(self, drive: AttachedDrive) -> None:
         self.asked.append(("remove", drive.kernel_name))
 

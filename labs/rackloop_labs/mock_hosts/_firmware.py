@@ -13,7 +13,8 @@ class Firmware:
 
     ``sanitizes`` says that it has sanitize operations, ``erased_by`` is the method of the last one, ``erased`` how much
     of one that is under way is done. With a ``password`` the drive ``is_locked`` after a power cycle until it is given
-    that.
+    that. ``limits`` are those of its error recovery for reads and writes, in the drive's own unit, None where it has
+    none to set; 0 is no limit, as after a power cycle.
     """
 
     sanitizes: bool = False
@@ -21,8 +22,10 @@ class Firmware:
     erased: float | None = None
     password: str | None = None
     is_locked: bool = False
+    limits: tuple[int, int] | None = None
     since_ns: int = 0
     unlocked_in: int = 0
+    limited_in: int = 0
 
     def erasing_by(self, method: str, now_ns: int) -> Firmware:
         """With a sanitize that has just begun."""
@@ -32,6 +35,10 @@ class Firmware:
         """With this password, or none, unlocked until another power cycle is counted."""
         return replace(self, password=password, unlocked_in=power_cycles)
 
+    def with_limits(self, reads: int, writes: int, power_cycles: int) -> Firmware:
+        """With these limits until another power cycle is counted."""
+        return replace(self, limits=(reads, writes), limited_in=power_cycles)
+
     def at(self, now_ns: int, power_cycles: int) -> Firmware:
         """As it is now."""
         took_ns = now_ns - self.since_ns
@@ -40,4 +47,5 @@ class Firmware:
             self,
             erased=took_ns / _ERASES_NS if is_under_way else None,
             is_locked=self.password is not None and power_cycles != self.unlocked_in,
+            limits=(0, 0) if self.limits is not None and power_cycles != self.limited_in else self.limits,
         )

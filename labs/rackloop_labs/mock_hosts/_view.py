@@ -207,6 +207,10 @@ class HostActs(Protocol):
         """Give an ATA drive a user password, with which it is unlocked now, or take it away."""
         ...
 
+    def limit_recovery(self, drive: AttachedDrive, reads: int, writes: int) -> None:
+        """Set the limits of a drive's error recovery, in its own unit."""
+        ...
+
     def remove(self, drive: AttachedDrive) -> None:
         """Have the kernel forget a drive until :meth:`rescan` or until its link comes up again."""
         ...

@@ -28,8 +28,8 @@ _RESET_MS = 1.0
 # rackd's longest drop, and its shortest, which ends the longest.
 _FOR_EVER_MS = 1e9
 _AT_ONCE_MS = 0.001
-# Every simulated drive erases itself.
-_FIRMWARE = Firmware(sanitizes=True)
+# Every simulated drive erases itself, and has a limit of its error recovery.
+_FIRMWARE = Firmware(sanitizes=True, limits=(0, 0))
 
 
 class HostWatch:
@@ -209,6 +209,11 @@ class ServerActs:
         """Have the drive keep a password, or none; it is locked from its next power cycle on."""
         cycles = drive.counters["power_cycles"]
         self._watch.keep(drive.drive_id, lambda kept: kept.with_password(password, cycles))
+
+    def limit_recovery(self, drive: AttachedDrive, reads: int, writes: int) -> None:
+        """Have the drive keep these limits, which change nothing of its simulated times."""
+        cycles = drive.counters["power_cycles"]
+        self._watch.keep(drive.drive_id, lambda kept: kept.with_limits(reads, writes, cycles))
 
     def remove(self, drive: AttachedDrive) -> None:
         """Have the kernel forget the drive."""

@@ -77,7 +77,10 @@ def report_ata(report: Report, drive: AttachedDrive) -> None:
         ("scttemp", "SCT Commands not supported"),
         ("scterc", "SCT Commands not supported"),
     ):
-        if report.wants(section) and not (section == "scterc" and report.wants("scttemp")):
+        if section == "scterc" and drive.firmware_state.limits is not None:
+            if report.wants(section):
+                error_recovery_control(report, *drive.firmware_state.limits)
+        elif report.wants(section) and not (section == "scterc" and report.wants("scttemp")):
             report.say(missing, "")
     if report.wants("devstat", "ssd"):
         _smart_ata_logs.statistics(report, drive, all_pages=report.wants("devstat"))
@@ -85,6 +88,18 @@ def report_ata(report: Report, drive: AttachedDrive) -> None:
         report.say("Pending Defects log (GP Log 0x0c) not supported", "")
     if report.wants("sataphy"):
         _smart_ata_logs.phy_events(report, drive_health(drive))
+
+
+def error_recovery_control(report: Report, reads: int, writes: int, *, is_set: bool = False) -> None:
+    """SCT Error Recovery Control, in tenths of a second, as it is or as it was set."""
+    report.say(f"SCT Error Recovery Control{' set to' if is_set else ''}:")
+    control: dict[str, dict[str, object]] = {}
+    for name, limit in (("read", reads), ("write", writes)):
+        control[name] = {"enabled": True, "deciseconds": limit} if limit else {"enabled": False}
+        shown = f"{limit:6} ({limit / 10:.1f} seconds)" if limit else "Disabled"
+        report.say(f"{name.capitalize():>15}: {shown}")
+    report.give(ata_sct_erc=control)
+    report.say("")
 
 
 def _information(report: Report, drive: AttachedDrive) -> None:

@@ -25,6 +25,10 @@ _SANITIZE_IN_PROGRESS = (
     "NVMe status: Sanitize In Progress: The requested function is prohibited while a sanitize operation is in "
     "progress(0x1d)\n"
 )
+_INVALID_FIELD = (
+    "NVMe status: Invalid Field in Command: A reserved coded value or an unsupported value in a defined field(0x4002)\n"
+)
+_ERROR_RECOVERY = 5
 _SANITIZES = {
     "2": "block-erase", "start-block-erase": "block-erase", "4": "crypto-erase", "start-crypto-erase": "crypto-erase",
 }  # fmt: skip
@@ -184,6 +188,23 @@ def _sanitize_log(call: _Call) -> Answer:
     return Answer(nvme_json(_nvme_logs.sanitize_log(drive, call.device)))
 
 
+def _get_feature(call: _Call) -> Answer:
+    drive = call.drive("get-feature: Invalid argument")
+    limits = drive.firmware_state.limits
+    if call.number("feature-id", 0) != _ERROR_RECOVERY or limits is None:
+        return Answer(stderr=_INVALID_FIELD, status=1)
+    return Answer(f"get-feature:0x05 (Error Recovery), Current value:{limits[0]:08x}\n")
+
+
+def _set_feature(call: _Call) -> Answer:
+    drive = call.drive("set-feature: Invalid argument")
+    if call.number("feature-id", 0) != _ERROR_RECOVERY or drive.firmware_state.limits is None:
+        return Answer(stderr=_INVALID_FIELD, status=1)
+    value = call.number("value", 0)
+    call.acts.limit_recovery(drive, value, 0)
+    return Answer(f"set-feature:0x05 (Error Recovery), value:{value:#010x}, cdw12:00000000, save:0\n")
+
+
 def _reset(call: _Call) -> Answer:
     return _reset_through(call, "Reset")
 
@@ -260,6 +281,21 @@ _COMMANDS = {
         "Retrieve specified number of error log entries from a given device in either decoded format (default) or "
         "binary.",
         (_Option("log-entries", "e", "NUM", "number of entries to retrieve"), _FORMAT),
+    ),
+    "get-feature": _Command(
+        _get_feature,
+        "Get feature and show the resulting value",
+        "Read operating parameters of the specified controller.",
+        (_Option("feature-id", "f", "NUM", "feature identifier"),),
+    ),
+    "set-feature": _Command(
+        _set_feature,
+        "Set a feature and show the resulting value",
+        "Modify the saveable or changeable current operating parameters of the controller.",
+        (
+            _Option("feature-id", "f", "NUM", "feature identifier (required)"),
+            _Option("value", "v", "NUM", "new value of feature (required)"),
+        ),
     ),
     "sanitize": _Command(
         _sanitize,

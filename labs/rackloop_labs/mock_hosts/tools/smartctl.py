@@ -12,7 +12,7 @@ from typing import Any
 
 from rackloop_labs.mock_hosts._view import Answer, AttachedDrive, HostActs, HostView
 from rackloop_labs.mock_hosts.tools._devices import device_node
-from rackloop_labs.mock_hosts.tools._smart_ata import report_ata
+from rackloop_labs.mock_hosts.tools._smart_ata import error_recovery_control, report_ata
 from rackloop_labs.mock_hosts.tools._smart_nvme import report_nvme
 from rackloop_labs.mock_hosts.tools._smart_report import Found, Report, asctime
 from rackloop_labs.mock_hosts.tools._smart_scsi import report_scsi
@@ -64,6 +64,7 @@ _LOG_TYPES = (
     *("error", "selftest", "selective", "directory", "xerror", "xselftest", "background", "sasphy", "sataphy"),
     *("scttemp", "scterc", "devstat", "defects", "ssd"),
 )
+_LIMITS = re.compile(r"scterc,(\d{1,5}),(\d{1,5})")
 _TYPES = {"nvme": ("nvme",), "sas": ("scsi",), "sata": ("sat", "ata")}
 _USAGE = """\
 Usage: smartctl [options] device
@@ -149,7 +150,7 @@ class _Call:
         return Answer(json.dumps(document, indent=2, ensure_ascii=False) + "\n", status=status)
 
 
-def smartctl(argv: Sequence[str], view: HostView, _acts: HostActs) -> Answer:
+def smartctl(argv: Sequence[str], view: HostView, acts: HostActs) -> Answer:
     """Answer ``smartctl`` with these arguments."""
     call = _Call(argv)
     opened: dict[str, Any] = {}
@@ -163,7 +164,8 @@ def smartctl(argv: Sequence[str], view: HostView, _acts: HostActs) -> Answer:
             return _scan(call, view)
         name = _one_device(call)
         opened["local_time"] = {"time_t": int(view.now.timestamp()), "asctime": asctime(view.now)}
-        return _read(call, view, _find(call, view, name), name, opened)
+        drive = _find(call, view, name)
+        return _limit(call, view, drive, name, acts) or _read(call, view, drive, name, opened)
     except _Refused as refusal:
         valid = refusal.valid and f"=======> VALID ARGUMENTS ARE: {refusal.valid} <======="
         messages = [str(refusal), *([valid] if valid else [])]
@@ -198,7 +200,7 @@ def _parse(call: _Call) -> None:
     call.is_json |= bool(call.given("-j"))
     for option in ("l", "f"):
         for value in call.given(f"-{option}"):
-            if value not in _VALID[option]:
+            if value not in _VALID[option] and not (option == "l" and _LIMITS.fullmatch(value)):
                 raise _Refused(f"=======> INVALID ARGUMENT TO -{option}: {value}", valid=", ".join(_VALID[option]))
 
 
@@ -259,6 +261,23 @@ def _read(call: _Call, view: HostView, drive: AttachedDrive, name: str, opened: 
     head = call.document(report.found, knows_models=drive.protocol == "sata")
     document = head | opened | {"device": _device(drive, name)} | report.document
     return call.answer(document, report.lines)
+
+
+def _limit(call: _Call, view: HostView, drive: AttachedDrive, name: str, acts: HostActs) -> Answer | None:
+    """Set SCT Error Recovery Control, where that is asked for and the drive has it."""
+    found = next(filter(None, map(_LIMITS.fullmatch, call.given("-l"))), None)
+    if found is None:
+        return None
+    report = Report({"scterc"}, view.now)
+    if drive.protocol != "sata" or drive.firmware_state.limits is None:
+        report.say("SCT Error Recovery Control command not supported", "")
+        report.found |= Found.COMMAND_FAILED
+    else:
+        reads, writes = int(found[1]), int(found[2])
+        acts.limit_recovery(drive, reads, writes)
+        error_recovery_control(report, reads, writes, is_set=True)
+    head = call.document(report.found, knows_models=drive.protocol == "sata")
+    return call.answer(head | {"device": _device(drive, name)} | report.document, report.lines)
 
 
 def _device(drive: AttachedDrive, name: str) -> dict[str, str]:
