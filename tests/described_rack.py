@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from rackloop.lab import Lab, load_lab
+from rackloop.abilities import WritableDrive
+from rackloop.lab import Lab, LabState, load_lab
+from rackloop.safety import Guard, HealReport, heal
+from rackloop.safety.leases import HeldLease, leased
+from rackloop.safety.store import open_store
+from rackloop.safety.undo import ActRecorder, Journal, journalled
+from rackloop_drivers.block import HostPath
+from rackloop_drivers.drive import HostDrive
+from rackloop_labs import Bench, open_lab
+from tests.deadlines import CLOCK, soon
 from tests.mock_rack import MockRack
 
+PLACES = {"ssd1": ("node1", "p0"), "fast1": ("node1", "p1"), "sas1": ("node1", "p2"), "hdd1": ("node2", "p1")}
+"""Drives that are attached to a server, with the port."""
 PORTS = {"node1": ["p0", "p1", "p2"], "node2": ["p0", "p1"]}
 
 
@@ -43,3 +56,41 @@ def described(rack: MockRack, folder: Path) -> Lab:
     # Ports without a number, as a person writes them.
     path.write_text(yaml.safe_dump(document).replace(": null", ":"))
     return load_lab(path)
+
+
+class Real:
+    """The rack, opened as a physical one under a lease of all of it."""
+
+    def __init__(self, bench: Bench, journal: Journal, held: HeldLease) -> None:
+        self.lab = bench.lab
+        self.bench = bench
+        self.journal = journal
+        self.held = held
+        self.equipment = journalled(bench.equipment, ActRecorder(bench.lab, journal, "run", lease=held))
+
+    def drive(self, name: str) -> tuple[HostDrive, HostPath]:
+        drive, device = self.bench.drive(*PLACES[name]), self.bench.device(*PLACES[name])
+        assert isinstance(drive, HostDrive)
+        assert isinstance(device, HostPath)
+        return drive, device
+
+    def writable(self, name: str) -> WritableDrive:
+        drive, device = self.drive(name)
+        return Guard(self.bench.lab, self.held).writable(name, drive, device, soon(60))
+
+    def says(self, name: str, *argv: str) -> str:
+        return self.bench.host(PLACES[name][0]).run(argv, soon(60)).stdout
+
+    def heal(self) -> HealReport:
+        return heal(self.bench.lab, self.journal, self.bench.equipment, CLOCK, soon(60), lease=self.held)
+
+
+@contextmanager
+def opened(rack: MockRack, folder: Path) -> Iterator[Real]:
+    """The simulated rack, opened as a physical one, with a store of its own in ``folder``."""
+    lab = described(rack, folder)
+    with ExitStack() as stack:
+        bench = stack.enter_context(open_lab(lab, CLOCK, LabState.of(lab.name, root=folder), None))
+        store = open_store(folder / "store.sqlite", CLOCK)
+        stack.callback(store.close)
+        yield Real(bench, Journal(store), stack.enter_context(leased(lab, store)))

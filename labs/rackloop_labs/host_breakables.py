@@ -66,6 +66,7 @@ def _networks(hosts: Mapping[str, SshHost]) -> dict[str, HostFaults]:
 def _making(lab: Lab, host: SshHost, each: HostPart) -> Callable[[Sequence[str]], Breaking]:
     """The maker of a part's :class:`~rackloop_drivers.host_tools.Breaking`, by the drives that are there."""
     from rackloop_drivers.drive import InterruptedErasure
+    from rackloop_drivers.fail_fast import FailFast
     from rackloop_drivers.host_tools import SeveralWays
     from rackloop_drivers.phy import HostPhy, PhySwitchedOff
     from rackloop_drivers.slot import HostSlot
@@ -80,7 +81,9 @@ def _making(lab: Lab, host: SshHost, each: HostPart) -> Callable[[Sequence[str]]
         name = drives[0] if drives else ""
         serial = lab.drives[name].serial if drives else ""
         taken_away = HostSlot(host, each.device, drive_id=name, serial=serial, kinds=each.kinds)
-        # Simulated drives erase themselves at once.
-        return taken_away if lab.kind is not LabKind.PHYSICAL else SeveralWays(taken_away, InterruptedErasure(host))
+        if lab.kind is LabKind.MOCK:
+            # Simulated drives erase themselves at once, and are told with each read not to try again.
+            return taken_away
+        return SeveralWays(taken_away, InterruptedErasure(host), FailFast(host, each.device))
 
     return slot

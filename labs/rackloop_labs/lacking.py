@@ -54,6 +54,13 @@ def _mounts(lab: Lab) -> Refusal:
     return _reached(lab)
 
 
+def _set(lab: Lab) -> Refusal:
+    """A setting of real drives; simulated ones are told with each read."""
+    if lab.kind is LabKind.MOCK:
+        return f"the drives of {lab.name} are simulated: they are told not to try again with each read"
+    return _reached(lab)
+
+
 def _simulated(ability: str) -> Callable[[Lab], Refusal]:
     return lambda lab: None if lab.kind is LabKind.MOCK else OF_EQUIPMENT[ability]
 
@@ -64,6 +71,7 @@ OFFERS: Mapping[str, Callable[[Lab], Refusal]] = {
     "host.links": _attached,
     "probe": _reached,
     "fio": _reached,
+    "drive.fail_fast": _set,
     "remap.announce": _reached,
     "remap.mount": _mounts,
     "remap.timeline": _reached,

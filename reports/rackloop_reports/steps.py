@@ -196,6 +196,8 @@ def wording(act: Act) -> str:
             return f"Flap the PHY of ports {_ports(ports)} {count} times, {down_ms} ms down, {up_ms} ms up"
         case BreakPart(fault={"kind": "erasing", "method": method}):
             return f"Note at {act.resource} that its drive erases itself by {method}"
+        case BreakPart(fault={"kind": "fail_fast", "within_s": within_s}):
+            return f"Limit the error recovery of the drive at {act.resource} to {within_s:g} s"
         case BreakPart(fault=fault):
             return f"Break {act.resource} as {fault['kind']}"
         case TurnOn():

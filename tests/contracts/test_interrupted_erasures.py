@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from rackloop.abilities import SanitizeMethod, WritableDrive
+from rackloop.abilities import SanitizeMethod
 from rackloop.errors import BadInput, LabError
-from rackloop.lab import LabState
 from rackloop.record import ActAnnounced, ActLog, EventSink
 from rackloop.record.acts import BreakPart
-from rackloop.safety import Guard, HealReport, heal
-from rackloop.safety.leases import HeldLease, _shared_store, leased
-from rackloop.safety.store import open_store
-from rackloop.safety.undo import ActRecorder, Journal, journalled
-from rackloop_drivers.block import HostPath
-from rackloop_drivers.drive import ERASING, HostDrive
+from rackloop.safety.leases import _shared_store
+from rackloop_drivers.drive import ERASING
 from rackloop_fixtures.subjects.characterize import DriveUnderTest
-from rackloop_labs import Bench, open_lab
 from tests.contracts.test_characterize_io import Written
-from tests.deadlines import CLOCK, soon
-from tests.described_rack import described
+from tests.deadlines import soon
+from tests.described_rack import PLACES, Real, opened
 from tests.mock_rack import MockRack, running_mock_rack
 
-PLACES = {"ssd1": ("node1", "p0"), "fast1": ("node1", "p1"), "sas1": ("node1", "p2"), "hdd1": ("node2", "p1")}
 KEY = "erasing/test"
 
 
@@ -42,24 +34,8 @@ def rack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockRack]:
         yield rack
 
 
-class Real:
-    """The rack, opened as a physical one under a lease of all of it."""
-
-    def __init__(self, bench: Bench, journal: Journal, held: HeldLease) -> None:
-        self.bench = bench
-        self.journal = journal
-        self.held = held
-        self.equipment = journalled(bench.equipment, ActRecorder(bench.lab, journal, "run", lease=held))
-
-    def drive(self, name: str) -> tuple[HostDrive, HostPath]:
-        drive, device = self.bench.drive(*PLACES[name]), self.bench.device(*PLACES[name])
-        assert isinstance(drive, HostDrive)
-        assert isinstance(device, HostPath)
-        return drive, device
-
-    def writable(self, name: str) -> WritableDrive:
-        drive, device = self.drive(name)
-        return Guard(self.bench.lab, self.held).writable(name, drive, device, soon(60))
+class Erasing(Real):
+    """The rack, whose drives erase themselves."""
 
     def note(self, name: str, method: SanitizeMethod, *, is_journalled: bool = True) -> str:
         """Have an erasure noted as one that begins is, and give its node: whoever waits for it dies now."""
@@ -70,25 +46,14 @@ class Real:
         parts[f"slot:{'/'.join(PLACES[name])}"].break_as(KEY, erasing, soon(60))
         return erasing["node"]
 
-    def says(self, name: str, *argv: str) -> str:
-        return self.bench.host(PLACES[name][0]).run(argv, soon(60)).stdout
-
-    def heal(self) -> HealReport:
-        return heal(self.bench.lab, self.journal, self.bench.equipment, CLOCK, soon(60), lease=self.held)
-
 
 @pytest.fixture
-def real(rack: MockRack, tmp_path: Path) -> Iterator[Real]:
-    lab = described(rack, tmp_path)
-    with ExitStack() as stack:
-        bench = stack.enter_context(open_lab(lab, CLOCK, LabState.of(lab.name, root=tmp_path), None))
-        store = open_store(tmp_path / "store.sqlite", CLOCK)
-        stack.callback(store.close)
-        held = stack.enter_context(leased(lab, store))
-        yield Real(bench, Journal(store), held)
+def real(rack: MockRack, tmp_path: Path) -> Iterator[Erasing]:
+    with opened(rack, tmp_path) as real:
+        yield Erasing(real.bench, real.journal, real.held)
 
 
-def test_heal_takes_the_password_of_an_erasure_that_was_killed_from_a_locked_drive(real: Real, rack: MockRack) -> None:
+def test_heal_takes_the_password_of_a_killed_erasure_from_a_locked_drive(real: Erasing, rack: MockRack) -> None:
     node = real.note("hdd1", SanitizeMethod.OVERWRITE)
     real.says("hdd1", "hdparm", "--user-master", "u", "--security-set-pass", "rackloop", node)
     with rack.rackd() as rackd:
@@ -111,7 +76,7 @@ def test_heal_takes_the_password_of_an_erasure_that_was_killed_from_a_locked_dri
     ],
 )
 def test_heal_waits_for_a_drive_that_still_erases_itself(
-    real: Real, name: str, begin: tuple[str, ...], over: tuple[str, ...]
+    real: Erasing, name: str, begin: tuple[str, ...], over: tuple[str, ...]
 ) -> None:
     node = real.note(name, SanitizeMethod.BLOCK_ERASE)
     real.says(name, *begin, node)
@@ -121,7 +86,7 @@ def test_heal_waits_for_a_drive_that_still_erases_itself(
     assert real.journal.standing("real") == []
 
 
-def test_an_erasure_that_no_entry_explains_is_reported_and_left_alone(real: Real) -> None:
+def test_an_erasure_that_no_entry_explains_is_reported_and_left_alone(real: Erasing) -> None:
     node = real.note("hdd1", SanitizeMethod.OVERWRITE, is_journalled=False)
     real.says("hdd1", "hdparm", "--user-master", "u", "--security-set-pass", "rackloop", node)
     [problem] = real.heal().problems
@@ -130,7 +95,7 @@ def test_an_erasure_that_no_entry_explains_is_reported_and_left_alone(real: Real
     assert real.heal().found_in_order
 
 
-def test_a_drive_that_left_while_it_erased_itself_is_asked_for(real: Real) -> None:
+def test_a_drive_that_left_while_it_erased_itself_is_asked_for(real: Erasing) -> None:
     real.note("ssd1", SanitizeMethod.BLOCK_ERASE)
     real.says("ssd1", "sh", "-c", "echo 1 >/sys/block/sda/device/delete")
     soon(60).poll(lambda: "RL100001" not in real.says("ssd1", "lsblk", "-dno", "SERIAL"), every_s=0.05)
@@ -141,7 +106,7 @@ def test_a_drive_that_left_while_it_erased_itself_is_asked_for(real: Real) -> No
     assert real.journal.standing("real") == []
 
 
-def test_an_erasure_is_not_begun_by_its_note(real: Real, rack: MockRack) -> None:
+def test_an_erasure_is_not_begun_by_its_note(real: Erasing, rack: MockRack) -> None:
     with pytest.raises(BadInput, match="erasing takes method, node and protocol"):
         real.equipment.breakable["slot:node1/p0"].break_as(KEY, {"kind": ERASING}, soon(30))
     with rack.rackd() as rackd:
@@ -152,7 +117,7 @@ def test_an_erasure_is_not_begun_by_its_note(real: Real, rack: MockRack) -> None
 
 
 @pytest.mark.parametrize("name", ["fast1", "hdd1"])
-def test_a_purge_says_how_far_it_is_and_leaves_nothing_noted(real: Real, name: str) -> None:
+def test_a_purge_says_how_far_it_is_and_leaves_nothing_noted(real: Erasing, name: str) -> None:
     said: list[str] = []
     record = Written()
     sink: EventSink = record
@@ -179,7 +144,7 @@ def test_a_purge_says_how_far_it_is_and_leaves_nothing_noted(real: Real, name: s
     assert real.heal().problems == ()
 
 
-def test_a_purge_that_fails_leaves_what_heal_needs(real: Real, rack: MockRack) -> None:
+def test_a_purge_that_fails_leaves_what_heal_needs(real: Erasing, rack: MockRack) -> None:
     with real.writable("hdd1") as writable, rack.rackd() as rackd:
         drive = DriveUnderTest(
             real.bench,

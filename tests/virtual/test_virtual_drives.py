@@ -1,4 +1,4 @@
-"""Drives of a virtual rack are told by the tools of real kernels what only a drive can do: to erase themselves."""
+"""Drives of a virtual rack erase themselves and fail fast, told by the tools of real kernels."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rackloop.errors import GuardRefused, LabError, NotSupported
 from rackloop.lab import LabState, load_lab
 from rackloop.safety import Guard
 from rackloop_drivers.drive import HostDrive
+from rackloop_drivers.fail_fast import FAIL_FAST
 from rackloop_drivers.open_blocks import open_blocks
 from rackloop_labs import Bench, open_lab
 from tests.deadlines import CLOCK, soon
@@ -80,3 +81,15 @@ def test_a_drive_is_not_erased_without_its_own_permission(bench: Bench) -> None:
     with permitted(bench, "d02", "p1") as other, pytest.raises(GuardRefused, match="the permission is for RLV00002"):
         drive.sanitize(other, BLOCK, soon(300))
     assert beginning(bench) == PATTERN
+
+
+def test_a_drive_is_told_to_fail_fast_and_has_its_setting_back(bench: Bench) -> None:
+    part = bench.equipment.breakable["slot:srv1/p1"]
+    asked = ["nvme", "get-feature", "--feature-id=5", bench.device("srv1", "p1").probe_target()]
+    before = bench.host("srv1").run(asked, soon(300)).stdout
+    assert "Current value:00000000" in before
+    part.break_as("fail_fast/1", {"kind": FAIL_FAST, "within_s": 0.3}, soon(300))
+    assert "Current value:00000003" in bench.host("srv1").run(asked, soon(300)).stdout
+    assert part.standing(soon(300)) == {"fail_fast/1": {"kind": FAIL_FAST, "within_s": 0.3}}
+    part.mend("fail_fast/1", soon(300))
+    assert bench.host("srv1").run(asked, soon(300)).stdout == before
