@@ -146,7 +146,7 @@ def test_recorded_drives_are_described_where_they_are_seen(tmp_path: Path) -> No
     assert (server.ssh, str(server.known_hosts), server.user) == ("srv1.lab.example:2222", "/etc/known hosts", "root")
     assert [(drive.profile, drive.model, drive.attached) for drive in lab.drives.values()] == [
         ("sas-hdd", "QEMU SAS-HDD", ("srv1", "p0")),
-        ("sata-ssd", "QEMU HARDDISK", ("srv1", "p1")),
+        ("qemu-sata", "QEMU HARDDISK", ("srv1", "p1")),
         ("qemu-nvme", "QEMU NVMe Ctrl", ("srv1", "p2")),
     ]
     # The namespace reports no identifier, so where it is has to tell it.
