@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from rackloop.errors import NotSupported
 from rackloop.lab import Lab
 from rackloop.parameters import whole
 from rackloop_fixtures import Measure, Progress, Rack
+from rackloop_labs.scratch_ports import scratch_ports
 
 PARAMETERS = {
     "remaps": whole(1000, "random maps to execute", most=10_000_000),
@@ -32,8 +34,11 @@ pytestmark = pytest.mark.rackloop(
 
 
 def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
-    """Every drive that is dealt among the servers gets an identified sector."""
-    return [drive for server in lab.servers for drive in lab.drives_of(server)]
+    """Every scratch drive of the servers is dealt among them, and gets an identified sector; others stay."""
+    drives = [drive for server in lab.servers for drive in scratch_ports(lab, server).values()]
+    if len(drives) < 2:
+        raise NotSupported(f"the servers of lab {lab.name} have no two scratch drives at its baseline")
+    return drives
 
 
 def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:

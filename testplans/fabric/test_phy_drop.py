@@ -10,6 +10,7 @@ import pytest
 from rackloop.lab import Lab
 from rackloop.parameters import number, whole
 from rackloop_fixtures import Measure, Rack
+from rackloop_labs.scratch_ports import first_scratch_ports
 
 PARAMETERS = {
     "drops": whole(10, "drops of the signal of a port of each server", most=1_000_000),
@@ -40,13 +41,14 @@ pytestmark = pytest.mark.rackloop(
 
 
 def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
-    """The first two drives of each server: one is disturbed, the other watches."""
-    return [drive for server in lab.servers for drive in lab.drives_of(server)[:2]]
+    """The first two scratch drives of each server: one is disturbed, the other watches."""
+    first = first_scratch_ports(lab, 2)
+    return [lab.joined(name)[ports[name]] for name in first[0] for ports in first]
 
 
 def faults(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
     """The drops and flaps, on the first port of each server."""
-    ports = len(lab.servers)
+    ports = len(first_scratch_ports(lab, 2)[0])
     return [
         f"{parameters['drops']} PHY drops of {parameters['down_ms']:g} ms on {ports} ports",
         f"1 PHY flap of {parameters['flaps']} drops on {ports} ports",
@@ -60,7 +62,7 @@ def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
 
 def test_phy_drop(rack: Rack, parameters: Mapping[str, Any], measure: Measure) -> None:
     """Watch two ports of each server; take the signal away from the first."""
-    first, second = ({name: list(server.ports)[at] for name, server in rack.lab.servers.items()} for at in (0, 1))
+    first, second = first_scratch_ports(rack.lab, 2)
     dropped = [rack.lab.switch_port(server, port) for server, port in first.items()]
     bystanders = [rack.lab.switch_port(server, port) for server, port in second.items()]
     before = rack.phy.drop_counts([*dropped, *bystanders], rack.deadline())

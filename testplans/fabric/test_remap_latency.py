@@ -14,6 +14,7 @@ from rackloop.parameters import flag, stack, whole
 from rackloop_fixtures import Measure, Progress, Rack, run_parallel
 from rackloop_labs.lacking import require
 from rackloop_labs.remapping import share_spares
+from rackloop_labs.scratch_ports import scratch_ports
 
 PARAMETERS = {
     "remaps": whole(400, "map changes of each server, each of one drive", most=10_000_000),
@@ -44,7 +45,8 @@ def check(lab: Lab, parameters: Mapping[str, Any]) -> None:
 def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
     """The drives that get an identified sector: those the measured servers hold at the baseline, and their spares."""
     servers = _servers(lab, parameters)
-    return [*(drive for server in servers for drive in lab.drives_of(server)), *share_spares(lab, servers).values()]
+    drives = (drive for server in servers for drive in scratch_ports(lab, server).values())
+    return [*drives, *share_spares(lab, servers).values()]
 
 
 def needs(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
@@ -63,9 +65,12 @@ def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
 
 
 def _servers(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
-    servers = [name for name, server in lab.servers.items() if server.stack in parameters["stacks"]]
+    stacks = parameters["stacks"]
+    servers = [name for name, server in lab.servers.items() if server.stack in stacks and scratch_ports(lab, name)]
     if not servers:
-        raise NotSupported(f"no server of lab {lab.name} has one of the stacks {', '.join(parameters['stacks'])}")
+        raise NotSupported(
+            f"no server of lab {lab.name} has a scratch drive at its baseline and one of the stacks {', '.join(stacks)}"
+        )
     return servers
 
 

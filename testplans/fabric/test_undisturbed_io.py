@@ -11,6 +11,7 @@ from rackloop.lab import Lab
 from rackloop.parameters import size, whole
 from rackloop.portmap import Full, Partial, PortMap
 from rackloop_fixtures import Measure, Moving, Progress, Rack
+from rackloop_labs.scratch_ports import first_scratch_ports
 
 PARAMETERS = {
     "remaps": whole(100, "maps that are executed beside the ports that stay", most=10_000_000),
@@ -36,13 +37,13 @@ pytestmark = pytest.mark.rackloop(
 
 
 def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
-    """The drive on the first port of each server: fio writes and verifies it."""
-    return [lab.drives_of(server)[0] for server in lab.servers]
+    """The first scratch drive of each server: fio writes and verifies it."""
+    return [lab.joined(server)[port] for server, port in _staying(lab).items()]
 
 
 def faults(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
     """The acts on the drives beside those that are watched. Raises NotSupported where none could be moved."""
-    moving = Moving.beside(lab, _staying(lab))
+    moving = Moving.beside(lab, _staying(lab).items())
     return [f"{parameters['remaps']} full and partial remaps, by which {moving}"]
 
 
@@ -51,13 +52,14 @@ def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
     return float(4 + 0.03 * parameters["remaps"])
 
 
-def _staying(lab: Lab) -> list[tuple[str, str]]:
-    return [(name, next(iter(server.ports))) for name, server in lab.servers.items()]
+def _staying(lab: Lab) -> dict[str, str]:
+    [staying] = first_scratch_ports(lab, 1)
+    return staying
 
 
 def test_undisturbed_io(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
     """Write and verify with fio on one port of each server; remap the other scratch drives meanwhile."""
-    staying = dict(_staying(rack.lab))
+    staying = _staying(rack.lab)
     moving = Moving.beside(rack.lab, staying.items())
 
     with rack.verified_writes(staying, size_bytes=parameters["size"], iodepth=parameters["iodepth"]) as quiet:

@@ -11,6 +11,7 @@ from rackloop.faults.schedules import Schedule
 from rackloop.lab import Lab
 from rackloop.parameters import number, size, whole
 from rackloop_fixtures import Measure, Progress, Rack, seconds_to_service, unexplained_errors
+from rackloop_labs.scratch_ports import first_scratch_ports
 
 PARAMETERS = {
     "size": size(64 << 20, "bytes written and verified on a port of each server", least=1 << 20, most=1 << 50),
@@ -40,8 +41,9 @@ pytestmark = pytest.mark.rackloop(
 
 
 def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
-    """The first two drives of each server: one carries identified blocks, on the other fio writes and verifies."""
-    return [drive for server in lab.servers for drive in lab.drives_of(server)[:2]]
+    """The first two scratch drives of each server: one has identified blocks, on the other fio writes and verifies."""
+    first = first_scratch_ports(lab, 2)
+    return [lab.joined(name)[ports[name]] for name in first[0] for ports in first]
 
 
 def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
@@ -53,7 +55,7 @@ def test_storm(
     rack: Rack, schedule: Schedule, parameters: Mapping[str, Any], measure: Measure, progress: Progress
 ) -> None:
     """Watch identified blocks on the first port of each server, have fio verify on the second, and let it storm."""
-    watching, writing = (_ports(rack.lab, at) for at in (0, 1))
+    watching, writing = first_scratch_ports(rack.lab, 2)
     settle_ns = round(parameters["settle_s"] * 1e9)
     writes = rack.verified_writes(writing, size_bytes=parameters["size"], iodepth=parameters["iodepth"])
     with rack.watching(watching) as watched, writes as written:
@@ -99,7 +101,3 @@ def test_storm(
         ]
         if back_s:
             measure("storm.service", back_s, fault=kind)
-
-
-def _ports(lab: Lab, at: int) -> dict[str, str]:
-    return {name: list(server.ports)[at] for name, server in lab.servers.items()}
