@@ -21,6 +21,8 @@ class TcpRelay:
         self._lock = threading.Lock()
         self._flows = threading.Event()
         self._flows.set()
+        self._answers = threading.Event()
+        self._answers.set()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._accepting = threading.Thread(target=self._accept)
@@ -48,6 +50,16 @@ class TcpRelay:
         finally:
             self._flows.set()
 
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
+        """Lose the connections there are, and end each new one at once while the block runs."""
+        self._answers.clear()
+        self.break_connections()
+        try:
+            yield
+        finally:
+            self._answers.set()
+
     def close(self) -> None:
         """Lose the connections there are and carry no more."""
         # A shutdown, not a close, wakes the thread that accepts.
@@ -62,6 +74,9 @@ class TcpRelay:
                 client, _ = self._listener.accept()
             except OSError:
                 return
+            if not self._answers.is_set():
+                client.close()
+                continue
             try:
                 server = socket.create_connection(self._target)
             except OSError:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rackloop.lab import load_lab
 from tests.e2e.command_line import CommandLine
 from tests.meta.tree import ROOT
 
@@ -25,3 +26,22 @@ def rackloop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
         command_line = CommandLine(Path(state_home), tmp_path_factory.mktemp("here"))
         yield command_line
         command_line.close()
+
+
+@pytest.fixture(scope="module")
+def up(rackloop: CommandLine) -> Iterator[CommandLine]:
+    """The rack, up until the last test of the file."""
+    ended = rackloop("lab", "up", "virtual")
+    assert ended.status == 0, ended
+    yield rackloop
+    rackloop("lab", "down", "virtual")
+
+
+@pytest.fixture
+def rehearsal(up: CommandLine) -> Iterator[str]:
+    """The description of the rack as a physical one; its store is known on this machine while the test runs."""
+    path: str = up.endpoints("virtual")["rehearsal"]
+    name = load_lab(path).name
+    yield path
+    for left in Path("/var/tmp").glob(f"rackloop-store-of-{name}*"):
+        left.unlink()

@@ -8,15 +8,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rackloop.errors import GuardRefused
-from rackloop.lab import Lab, LabState, load_lab, once_online
+from rackloop.lab import LabState, load_lab, once_online
 from rackloop.portmap import Full, Partial, PortMap
 from rackloop.safety import Guard
 from rackloop.safety.leases import LeaseTerms, leased
@@ -25,49 +23,11 @@ from rackloop_drivers.workload import Expected, RackProbe
 from rackloop_labs import open_leased
 from tests.deadlines import CLOCK, soon
 from tests.e2e.command_line import CommandLine, wait_until
+from tests.virtual.guests import comes, comes_all, tell
 
 SERVERS = ("srv1", "srv2", "srv3")
 # Between the switch's answer and the kernel's by-path name lies the guest's work, in software.
 COMES_WITHIN_S = 120.0
-
-
-@pytest.fixture(scope="module")
-def up(rackloop: CommandLine) -> Iterator[CommandLine]:
-    """The rack, up until the last test of the file."""
-    ended = rackloop("lab", "up", "virtual")
-    assert ended.status == 0, ended
-    yield rackloop
-    rackloop("lab", "down", "virtual")
-
-
-def tell(rackloop: CommandLine, server: str, command: str) -> str:
-    """What a command prints on a guest, by the machine's own ssh and the keys that the lab wrote down."""
-    endpoints = rackloop.endpoints("virtual")
-    login = endpoints["ssh"]
-    host, _, port = endpoints["servers"][server]["ssh"].rpartition(":")
-    options = [f"UserKnownHostsFile={login['known_hosts']}", "StrictHostKeyChecking=yes", "IdentitiesOnly=yes"]
-    argv = ["ssh", "-F", "none", "-p", port, "-i", login["key_file"], *(f"-o{option}" for option in options)]
-    done = subprocess.run([*argv, f"{login['user']}@{host}", command], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done
-    return done.stdout
-
-
-def drives_of(rackloop: CommandLine, server: str) -> dict[str, str]:
-    """The serial of each NVMe drive that the guest's kernel has, by the PCI address it is at."""
-    script = "for c in /sys/class/nvme/nvme*; do echo $(cat $c/address) $(cat $c/serial); done 2>/dev/null; true"
-    pairs = (line.split() for line in tell(rackloop, server, script).splitlines())
-    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
-
-
-def at(rackloop: CommandLine, server: str, port: str) -> str | None:
-    """The serial of the drive at a server port, as the guest's kernel has it; None where there is none."""
-    path: str = rackloop.endpoints("virtual")["servers"][server]["paths"][port]
-    return drives_of(rackloop, server).get(path.removeprefix("pci-"))
-
-
-def comes(rackloop: CommandLine, server: str, port: str, serial: str | None) -> None:
-    """Return once the guest's kernel has this drive at this port."""
-    wait_until(lambda: at(rackloop, server, port) == serial, lambda: str(drives_of(rackloop, server)))
 
 
 def test_the_guests_are_built_once(rackloop: CommandLine) -> None:
@@ -108,11 +68,6 @@ def test_its_tools_see_the_drives_of_the_baseline(up: CommandLine) -> None:
     assert {drive["serial"]: drive["size"] for drive in blocks if drive["tran"] == "nvme"} == {
         lab.drives[name].serial: lab.drives[name].size for name in lab.drives_of("srv2")
     }
-
-
-def comes_all(up: CommandLine, lab: Lab, server: str) -> None:
-    for port, drive in lab.joined(server).items():
-        comes(up, server, port, lab.drives[drive].serial)
 
 
 def test_the_cables_are_as_described(up: CommandLine) -> None:
@@ -168,16 +123,6 @@ def test_somebodys_data_is_not_written(up: CommandLine, tmp_path: Path) -> None:
         with pytest.raises(GuardRefused, match="scratch"):
             Guard(bench.lab, held, seen=bench.survey()).writable("d06", drive, device, soon(COMES_WITHIN_S))
     store.close()
-
-
-@pytest.fixture
-def rehearsal(up: CommandLine) -> Iterator[str]:
-    """The description of the rack as a physical one; its store is known on this machine while the test runs."""
-    path: str = up.endpoints("virtual")["rehearsal"]
-    name = load_lab(path).name
-    yield path
-    for left in Path("/var/tmp").glob(f"rackloop-store-of-{name}*"):
-        left.unlink()
 
 
 def test_as_a_rack_that_is_simply_there_it_is_checked_discovered_and_mapped(up: CommandLine, rehearsal: str) -> None:
