@@ -6,11 +6,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
+
 # A package of its own, with tests of its own: it is built and installed first.
 collect_ignore = ["tests/own_driver"]
 
 # What runs the examples of the documents is in the package of the tests, which `pytest` by itself does not find here.
 sys.path.append(str(Path(__file__).parent))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the slowest files first."""
+    from tests.slow_files import SLOW_FILES
+
+    place = {str(Path(__file__).parent / name): number for number, name in enumerate(SLOW_FILES)}
+    items.sort(key=lambda item: place.get(str(item.path), len(place)))
 
 
 def _enter_page(namespace: dict[str, Any]) -> None:

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 from rackloop.clock import Deadline
 from rackloop.record import Stamped, read_events
+from tests.command_forks import CommandForks, ForkedCommand, can_fork
 from tests.deadlines import CLOCK
 
 # Generous: a busy machine must not fail a test. Nothing waits this long when all is well.
@@ -41,7 +42,7 @@ class Ended:
 class Running:
     """A command that runs, in a process group of its own as a terminal's foreground job is."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[str] | ForkedCommand) -> None:
         self.process = process
 
     def interrupt(self) -> None:
@@ -56,16 +57,19 @@ class Running:
     def end(self) -> Ended:
         """Wait for its end."""
         out, err = self.process.communicate(timeout=SLOW_S)
+        assert self.process.returncode is not None
         return Ended(self.process.returncode, out, err)
 
 
 class CommandLine:
     """Runs ``rackloop`` with a state directory and a working directory of its own.
 
-    A run's report is rendered only where ``renders_reports`` is set: that takes longer than most runs.
+    A run's report is rendered only where ``renders_reports`` is set: that takes longer than most runs. Where there are
+    ``forks``, a command that needs nothing else is one of these.
     """
 
     renders_reports = False
+    forks: ClassVar[CommandForks | None] = None
 
     def __init__(self, state_home: Path, directory: Path) -> None:
         self.state_home = state_home
@@ -92,19 +96,25 @@ class CommandLine:
         **environment: str,
     ) -> Running:
         """Start a command, under the program ``prefix`` where one is given; what goes elsewhere is not in its end."""
-        unrendered = [] if self.renders_reports or arguments[:1] != ("run",) else ["--no-report"]
-        running = Running(
-            subprocess.Popen(
-                [*prefix, sys.executable, "-m", "rackloop_cli.main", *arguments, *unrendered],
+        given = [*map(str, arguments)]
+        if arguments[:1] == ("run",) and not self.renders_reports:
+            given.append("--no-report")
+        world = {**self.environment, **environment}
+        process: subprocess.Popen[str] | ForkedCommand
+        if self.forks is not None and not prefix and can_fork(world):
+            process = self.forks.begin(given, self.directory, world, stdin, stdout)
+        else:
+            process = subprocess.Popen(
+                [*prefix, sys.executable, "-m", "rackloop_cli.main", *given],
                 cwd=self.directory,
-                env={**self.environment, **environment},
+                env=world,
                 stdin=stdin,
                 stdout=stdout,
                 stderr=subprocess.PIPE,
                 text=True,
                 start_new_session=True,
             )
-        )
+        running = Running(process)
         self._started.append(running)
         return running
 
@@ -128,7 +138,8 @@ class CommandLine:
     def processes(self) -> dict[int, str]:
         """Every living process of this world, however it came to be, with its command line."""
         mark = f"RACKLOOP_STATE_HOME={self.state_home}".encode()
-        found = {}
+        # A forked command shows the environment of what it was forked from.
+        found = {running.process.pid: "a command" for running in self._started if running.process.poll() is None}
         for entry in Path("/proc").iterdir():
             with suppress(OSError):
                 if entry.name.isdigit() and mark in (entry / "environ").read_bytes().split(b"\0"):

@@ -8,7 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.command_forks import command_forks
 from tests.e2e.command_line import CommandLine
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forks() -> Iterator[None]:
+    """Commands start in next to no time."""
+    with command_forks() as forks:
+        CommandLine.forks = forks
+        yield
+        CommandLine.forks = None
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.meta.tree import ROOT, check, files, parsed, shown
+from tests.slow_files import SLOW_FILES
 
 LONGEST_LINES = 450
 # Split, so that this file does not hold what it forbids.
@@ -84,6 +85,10 @@ def test_the_bench_verb_runs_every_benchmark() -> None:
     assert set(re.findall(r"benchmarks/(\S+)", verb)) == {
         path.name for path in (ROOT / "benchmarks").glob("bench_*.py")
     }
+
+
+def test_the_slow_files_are_there() -> None:
+    assert [name for name in SLOW_FILES if not (ROOT / name).is_file()] == []
 
 
 def test_a_long_file_is_found(tmp_path: Path) -> None:
