@@ -155,10 +155,8 @@ class Faults:
         kind = kind_of_fault(spec)
         deadline = Deadline.after(self._clock, _BEGIN_S)
         radius = kind.blast_radius(self._lab, spec)
-        disturbs = self._recorder.disturbs
-        against = kind.preconditions(self._lab, self._equipment, spec, deadline, disturbs)
-        reasons = [*against, *self._objections(spec)]
-        if reasons:
+        against = kind.preconditions(self._lab, self._equipment, spec, deadline, self._recorder.disturbs)
+        if reasons := [*against, *self._objections(spec)]:
             raise FaultRefused(str(spec), reasons)
         now_ns = self._clock.now_ns()
         with self._lock:

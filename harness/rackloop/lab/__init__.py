@@ -57,6 +57,5 @@ if TYPE_CHECKING:
     from rackloop.lab._state import keep_text as keep_text
     from rackloop.lab._state import state_root as state_root
     from rackloop.lab._times import TimeName as TimeName
-    from rackloop.lab._times import Times as Times
 
 __getattr__ = lazy_getattr(__name__)

@@ -167,8 +167,7 @@ class Lab(Description):
 
     def time_s(self, name: TimeName) -> float:
         """How long something may take here, in seconds: as described, or else as usual for this kind of lab."""
-        given: float | None = getattr(self.times, name)
-        return USUAL_S[self.kind][name] if given is None else given
+        return float(getattr(self.times, name) or USUAL_S[self.kind][name])
 
     def switch_port(self, server: str, port: str) -> int:
         """The switch port that a server's HBA port is wired to.
@@ -176,8 +175,7 @@ class Lab(Description):
         Raises BadInput for an unknown name, NotSupported where the rack has no switch.
         """
         ports = _named(self.servers, server, "server").ports
-        number = _named(ports, port, f"port of {server}")
-        return self._wired(number)
+        return self._wired(_named(ports, port, f"port of {server}"))
 
     def where_is(self, drive: str) -> int:
         """The switch port a drive is reached through, its own or its expander's; raises as :meth:`switch_port` does."""

@@ -54,9 +54,7 @@ def flow(value: Any) -> str:
 def time_text(seconds: float) -> str:
     """A time as a file has it, in full: ``50 ms``, ``1.5 s``; it reads back as the same number."""
     exact = Decimal(repr(seconds))
-    if 0 < exact < 1:
-        return f"{(exact * 1000).normalize():f} ms"
-    return f"{exact.normalize():f} s"
+    return f"{(exact * 1000).normalize():f} ms" if 0 < exact < 1 else f"{exact.normalize():f} s"
 
 
 def _texts(value: Any) -> Any:

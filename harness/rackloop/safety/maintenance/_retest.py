@@ -117,8 +117,7 @@ def diagnose(trials: Sequence[Trial]) -> Diagnosis:
     if not failed:
         return Diagnosis(Finding.NOT_REPRODUCED, (), judged)
     cleared = frozenset(part for trial in judged if trial.seen is Seen.WORKS for part in trial.parts)
-    suspects = [trial.parts - cleared for trial in failed]
-    explanations = _fewest(suspects)
+    explanations = _fewest([trial.parts - cleared for trial in failed])
     if len(explanations) != 1:
         return Diagnosis(Finding.UNCLEAR, tuple(sorted({part for found in explanations for part in found})), judged)
     culprits = tuple(sorted(explanations[0]))

@@ -47,8 +47,7 @@ class SqliteEngine:
         with _explained():
             text = sql.replace("{serial}", "INTEGER PRIMARY KEY AUTOINCREMENT")
             # A statement is carried out whether or not its rows are read.
-            cursor = self._execute(text, tuple(values))
-        return self._rows(cursor)
+            return self._rows(self._execute(text, tuple(values)))
 
     def _execute(self, sql: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
         """Carry out a statement, once the process that writes now is done."""
