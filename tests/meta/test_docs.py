@@ -15,6 +15,8 @@ from typer.main import get_command
 from command_line_reference import PAGE, page
 from fixtures_reference import PAGE as FIXTURES
 from fixtures_reference import page as fixtures_page
+from rack_reference import PAGE as RACK
+from rack_reference import page as rack_page
 from rackloop_cli.main import app
 from testplan_reference import PAGE as TEST_PLANS
 from testplan_reference import page as plans_page
@@ -147,6 +149,11 @@ def test_the_test_plans_are_documented_as_they_declare_themselves() -> None:
 def test_the_page_of_fixtures_is_what_the_code_has() -> None:
     written = FIXTURES.read_text(encoding="utf-8")
     assert written == fixtures_page(), "run: python tools/fixtures_reference.py"
+
+
+def test_the_page_of_the_rack_is_what_the_code_and_the_shipped_labs_have() -> None:
+    written = RACK.read_text(encoding="utf-8")
+    assert written == rack_page(), "run: python tools/rack_reference.py"
 
 
 def test_decisions_are_numbered_without_gaps() -> None:
