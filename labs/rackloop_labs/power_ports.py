@@ -9,7 +9,7 @@ from typing import Any
 from rackloop.abilities import PowerPort, SystemEventLog
 from rackloop.clock import Clock
 from rackloop.lab import Lab, Part
-from rackloop_drivers.boxes import BmcDriver, Opening
+from rackloop_drivers.boxes import BmcDriver, DiagnosticInterrupt, Opening
 from rackloop_labs.drivers import bmc_driver, pdu_driver
 
 
@@ -19,13 +19,15 @@ class RackPower:
     ``ports`` has ``server:NAME`` for each server that has a controller (it is switched there) or an outlet (it is
     switched there instead), and ``outlet:PDU/NUMBER`` for each outlet that feeds a server or the switch, whose is
     ``switch``; ``event_logs`` has the
-    servers whose controller keeps one, and ``controllers`` the controllers. ``endpoints`` are those of a lab that is
+    servers whose controller keeps one, ``interrupts`` those whose controller pulses NMIs, and ``controllers`` the
+    controllers. ``endpoints`` are those of a lab that is
     up; a physical lab's are in its description.
     """
 
     def __init__(self, lab: Lab, clock: Clock, endpoints: Mapping[str, Any] | None = None) -> None:
         self.ports: dict[str, PowerPort] = {}
         self.event_logs: dict[str, SystemEventLog] = {}
+        self.interrupts: dict[str, DiagnosticInterrupt] = {}
         self.controllers: dict[str, BmcDriver] = {}
         self._closing = ExitStack()
         opening = Opening(clock, self._closing)
@@ -44,10 +46,12 @@ class RackPower:
                 running = endpoints["servers"][name]["bmc"] if endpoints else None
                 # A copy has a login of its own, so that what was refused once may be tried by the next who opens it.
                 self.controllers[name] = bmc = bmc_driver(server.bmc, running).model_copy()
-                power, event_log = bmc.open(opening)
-                self.ports[str(Part.server(name))] = power
-                if event_log is not None:
-                    self.event_logs[name] = event_log
+                opened = bmc.open(opening)
+                self.ports[str(Part.server(name))] = opened.power
+                if opened.event_log is not None:
+                    self.event_logs[name] = opened.event_log
+                if opened.interrupt is not None:
+                    self.interrupts[name] = opened.interrupt
 
     def close(self) -> None:
         """Log out of boxes that were logged in to."""

@@ -9,11 +9,14 @@ from contextlib import ExitStack
 import pytest
 
 from rackloop.abilities import PowerPort, SystemEventLog
+from rackloop.clock import Deadline
 from rackloop.contracts import power_port, system_event_log
 from rackloop.contracts.system_event_log import EventLogArm
+from rackloop.errors import DeadlineExceeded, LabError
 from rackloop.lab import load_lab
-from rackloop_drivers.power.ipmi import IpmiEventLog, IpmiPowerPort
-from rackloop_drivers.power.redfish import RedfishEventLog, RedfishOutlet, RedfishPowerPort
+from rackloop_drivers.boxes import DiagnosticInterrupt, EventKind
+from rackloop_drivers.power.ipmi import IpmiEventLog, IpmiInterrupt, IpmiPowerPort
+from rackloop_drivers.power.redfish import RedfishEventLog, RedfishInterrupt, RedfishOutlet, RedfishPowerPort
 from rackloop_drivers.power.snmp import ApcOutlet, CyberPowerOutlet
 from rackloop_labs.power_ports import RackPower
 from tests.deadlines import CLOCK, soon
@@ -96,3 +99,31 @@ def test_event_log(
         port.turn_on(soon())
 
     clause(EventLogArm(make=lambda: log(boxes, stack), provoke=cycle))
+
+
+def redfish_interrupt(boxes: PowerBoxes, stack: ExitStack) -> DiagnosticInterrupt:
+    return RedfishInterrupt(stack.enter_context(boxes.redfish()))
+
+
+def ipmi_interrupt(boxes: PowerBoxes, _stack: ExitStack) -> DiagnosticInterrupt:
+    return IpmiInterrupt(boxes.ipmitool())
+
+
+@pytest.mark.parametrize("driver", [redfish_interrupt, ipmi_interrupt])
+def test_an_interrupt_reaches_a_server_with_power_alone(
+    driver: Callable[[PowerBoxes, ExitStack], DiagnosticInterrupt], boxes: PowerBoxes, stack: ExitStack
+) -> None:
+    interrupts: list[EventKind] = []
+    boxes.loop.call(lambda: setattr(boxes.chassis, "on_interrupt", lambda: interrupts.append(EventKind.INTERRUPT)))
+    interrupt = driver(boxes, stack)
+    interrupt.interrupt(soon())
+    assert len(interrupts) == 1
+    with pytest.raises(DeadlineExceeded):
+        interrupt.interrupt(Deadline.after(CLOCK, 0))
+    boxes.loop.run(boxes.chassis.turn_off())
+    try:
+        with pytest.raises(LabError, match="has no power, and takes no NMI"):
+            interrupt.interrupt(soon())
+    finally:
+        boxes.loop.run(boxes.chassis.turn_on())
+    assert len(interrupts) == 1

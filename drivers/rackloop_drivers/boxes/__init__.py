@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rackloop_drivers.boxes._registered import ConsoleDriver as ConsoleDriver
     from rackloop_drivers.boxes._registered import ConsoleOpening as ConsoleOpening
     from rackloop_drivers.boxes._registered import Controller as Controller
+    from rackloop_drivers.boxes._registered import DiagnosticInterrupt as DiagnosticInterrupt
     from rackloop_drivers.boxes._registered import FabricDriver as FabricDriver
     from rackloop_drivers.boxes._registered import FabricOpening as FabricOpening
     from rackloop_drivers.boxes._registered import OpenedFabric as OpenedFabric

@@ -100,11 +100,22 @@ class OpenedFabric(NamedTuple):
     phy: PhyControl | None = None
 
 
+@runtime_checkable
+class DiagnosticInterrupt(Protocol):
+    """A server's controller that can pulse an NMI. It returns once the controller has; what the kernel does is its own.
+
+    A server without power raises LabError, and a deadline that is over DeadlineExceeded; nothing is pulsed then.
+    """
+
+    def interrupt(self, deadline: Deadline) -> None: ...
+
+
 class Controller(NamedTuple):
     """A server's management controller that is open."""
 
     power: PowerPort
     event_log: SystemEventLog | None = None
+    interrupt: DiagnosticInterrupt | None = None
 
 
 class SimulatedController(Protocol):

@@ -99,6 +99,7 @@ class Chassis:
         self._numbered = 0
         self._was_on = True
         self._feed_listeners: list[Callable[[bool], Awaitable[None]]] = []
+        self.on_interrupt: Callable[[], object] = lambda: None
         switching.follow(self._note_power)
 
     def now(self) -> datetime:
@@ -130,8 +131,9 @@ class Chassis:
             await self.turn_off()
 
     async def interrupt(self) -> None:
-        """Pulse the diagnostic interrupt (NMI)."""
+        """Pulse the diagnostic interrupt (NMI): ``on_interrupt`` is the server's kernel, which gets it."""
         self._note(EventKind.INTERRUPT)
+        self.on_interrupt()
 
     async def feed(self, *, on: bool) -> None:
         """The outlet that feeds the chassis is switched."""

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from rackloop.abilities import SystemEvent
 from rackloop.clock import Deadline
-from rackloop.errors import DeadlineExceeded
+from rackloop.errors import DeadlineExceeded, LabError
 from rackloop_drivers.power.ipmi import _codec as codec
 from rackloop_drivers.power.ipmi._tool import Ipmitool
 
@@ -38,6 +38,19 @@ class IpmiPowerPort:
         self._ipmitool.run("chassis", "power", act, deadline=deadline)
         if not deadline.poll(lambda: self.is_on(deadline) == on, every_s=_POLL_S):
             raise DeadlineExceeded(f"{self._ipmitool.address} was told power {act} and is not; look at the server")
+
+
+class IpmiInterrupt:
+    """The DiagnosticInterrupt of the server a controller belongs to: the chassis control of that name."""
+
+    def __init__(self, ipmitool: Ipmitool) -> None:
+        self._ipmitool = ipmitool
+
+    def interrupt(self, deadline: Deadline) -> None:
+        """Pulse an NMI."""
+        if not codec.power_state(self._ipmitool.run("chassis", "power", "status", deadline=deadline)):
+            raise LabError(f"{self._ipmitool.address} has no power, and takes no NMI; turn it on first")
+        self._ipmitool.run("chassis", "power", "diag", deadline=deadline)
 
 
 class IpmiEventLog:

@@ -42,11 +42,11 @@ class IpmiBmcDriver(OverNetwork, BmcDriver):
 
     def open(self, opening: Opening) -> Controller:  # noqa: ARG002 - a driver's signature
         """The controller."""
-        from rackloop_drivers.power.ipmi._driver import IpmiEventLog, IpmiPowerPort
+        from rackloop_drivers.power.ipmi._driver import IpmiEventLog, IpmiInterrupt, IpmiPowerPort
         from rackloop_drivers.power.ipmi._tool import Ipmitool
 
         ipmitool = Ipmitool(str(self.address), self.login(), cipher_suite=self.cipher_suite)
-        return Controller(IpmiPowerPort(ipmitool), IpmiEventLog(ipmitool))
+        return Controller(IpmiPowerPort(ipmitool), IpmiEventLog(ipmitool), IpmiInterrupt(ipmitool))
 
     @asynccontextmanager
     async def simulated(

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rackloop_drivers.power.redfish._console import RedfishConsole as RedfishConsole
     from rackloop_drivers.power.redfish._console_peer import SshConsolePeer as SshConsolePeer
     from rackloop_drivers.power.redfish._driver import RedfishEventLog as RedfishEventLog
+    from rackloop_drivers.power.redfish._driver import RedfishInterrupt as RedfishInterrupt
     from rackloop_drivers.power.redfish._driver import RedfishOutlet as RedfishOutlet
     from rackloop_drivers.power.redfish._driver import RedfishPowerPort as RedfishPowerPort
     from rackloop_drivers.power.redfish._peer import RedfishBmc as RedfishBmc

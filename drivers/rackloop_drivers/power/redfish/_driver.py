@@ -39,6 +39,25 @@ class RedfishPowerPort:
         _switch(self._service, system, action, {"ResetType": "On" if on else "ForceOff"}, deadline, on=on)
 
 
+class RedfishInterrupt:
+    """The DiagnosticInterrupt of the one server a controller has (ComputerSystem.Reset with Nmi)."""
+
+    def __init__(self, service: RedfishService) -> None:
+        self._service = service
+
+    def interrupt(self, deadline: Deadline) -> None:
+        """Pulse an NMI. Raises NotSupported where the controller names the resets that it has, and this is none."""
+        system = only_system(self._service, deadline)
+        where = f"{self._service.url}{_path(system)}"
+        if not _is_on(system):
+            raise LabError(f"{where} has no power, and takes no NMI; turn it on first")
+        target = _action(system, "#ComputerSystem.Reset")
+        known = system["Actions"]["#ComputerSystem.Reset"].get("ResetType@Redfish.AllowableValues")
+        if isinstance(known, list) and "Nmi" not in known:
+            raise NotSupported(f"{where} pulses no NMI: its resets are {', '.join(map(str, known))}")
+        self._service.post(target, {"ResetType": "Nmi"}, deadline)
+
+
 class RedfishOutlet:
     """The PowerPort that is outlet ``number`` of a PDU with a Redfish service (Outlet.PowerControl)."""
 

@@ -52,10 +52,10 @@ class RedfishBmcDriver(_OverRedfish, BmcDriver):
 
     def open(self, opening: Opening) -> Controller:
         """The controller."""
-        from rackloop_drivers.power.redfish._driver import RedfishEventLog, RedfishPowerPort
+        from rackloop_drivers.power.redfish._driver import RedfishEventLog, RedfishInterrupt, RedfishPowerPort
 
         service = self.service(opening)
-        return Controller(RedfishPowerPort(service), RedfishEventLog(service))
+        return Controller(RedfishPowerPort(service), RedfishEventLog(service), RedfishInterrupt(service))
 
     @asynccontextmanager
     async def simulated(
