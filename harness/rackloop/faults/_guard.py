@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from rackloop.record import EventSink, Stage
     from rackloop.safety.undo import ActRecorder, Entry, Equipment
 
-_BEGIN_S = 10.0
-_END_S = 60.0
+# Times the lab's time for an act.
+_END_TAKES = 6
 _HARNESS = "harness"
 # They touch no part of the rack, and without what they break no part of it can be told anything.
 _OF_THE_CONTROL_LINK = frozenset({"control_lost", "control_garbled"})
@@ -153,7 +153,7 @@ class Faults:
         could not be mended at once: it is ended with the guard.
         """
         kind = kind_of_fault(spec)
-        deadline = Deadline.after(self._clock, _BEGIN_S)
+        deadline = Deadline.after(self._clock, self._lab.time_s("act"))
         radius = kind.blast_radius(self._lab, spec)
         against = kind.preconditions(self._lab, self._equipment, spec, deadline, self._recorder.disturbs)
         if reasons := [*against, *self._objections(spec)]:
@@ -276,7 +276,7 @@ class Faults:
         others = [other for other in self.made if other.stands and other is not injection]
         dark = {port for other in others for port in other.radius.switch_ports}
         started_ns = self._clock.now_ns()
-        deadline = Deadline.after(self._clock, _END_S)
+        deadline = Deadline.after(self._clock, _END_TAKES * self._lab.time_s("act"))
         recorder = self._recorder
         # Once the lease is over, its next holder heals the rack; this run may not touch it any more.
         recorder.require_lease()
