@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rackloop.lab import Drive, Lab, Part, PartKind
+from rackloop.lab import Drive, Lab, LabKind, Part, PartKind
 from rackloop_labs._fixed_cabling import sas_ports
 
 _SCSI = frozenset({"removed"})
@@ -49,7 +49,7 @@ def _slots_of_drives(lab: Lab) -> Iterator[HostPart]:
             server, port = drive.attached
             device = lab.servers[server].paths.get(port) or (drive.by_path and f"/dev/disk/by-path/{drive.by_path}")
             if device:
-                yield HostPart(_slot(server, port), server, port, device, _kinds_of(drive), drive_id)
+                yield HostPart(_slot(server, port), server, port, device, _kinds_of(lab, drive), drive_id)
         elif drive.expander is not None and (place := lab.expanders[drive.expander].attached) is not None:
             yield from _in_expander(drive_id, drive, *place)
 
@@ -64,7 +64,7 @@ def _slots_of_ports(lab: Lab) -> Iterator[HostPart]:
                 for drive_id in lab.behind(far):
                     yield from _in_expander(drive_id, lab.drives[drive_id], server, port)
             else:
-                kinds = _SCSI | _PCIE if far is None else _kinds_of(lab.drives[far])
+                kinds = _kinds_of(lab, None if far is None else lab.drives[far])
                 yield HostPart(_slot(server, port), server, port, path, kinds)
 
 
@@ -74,8 +74,11 @@ def _in_expander(drive_id: str, drive: Drive, server: str, port: str) -> Iterato
         yield HostPart(_slot(server, port, str(drive.slot)), server, port, device, _ENCLOSED, drive_id)
 
 
-def _kinds_of(drive: Drive) -> frozenset[str]:
-    return _PCIE if drive.traits.protocol == "nvme" else _SCSI
+def _kinds_of(lab: Lab, drive: Drive | None) -> frozenset[str]:
+    """The ways to break the slot of a drive, or, of none, a slot that may have any."""
+    # The slots that a virtual rack's guests have switch neither links nor power.
+    is_pcie = (drive is None or drive.traits.protocol == "nvme") and lab.kind is not LabKind.VIRTUAL
+    return _PCIE if is_pcie else _SCSI
 
 
 def _slot(*names: str) -> Part:

@@ -29,6 +29,8 @@ _NOT_THERE = 4
 # The bit Link Disable of Link Control, and the register by setpci's name.
 _LINK_CONTROL = "CAP_EXP+10.w"
 _LINK_DISABLE = 0x10
+# The vendor of its PCIe root ports.
+_QEMU = "0x1b36"
 ALL = frozenset({"device_off", "link_disabled", "removed", "slot_power_off"})
 
 
@@ -36,7 +38,8 @@ ALL = frozenset({"device_off", "link_disabled", "removed", "slot_power_off"})
 class _Place:
     """The place of a drive: its kernel name, its folder in sysfs, and what can be told of its slot.
 
-    ``blocks`` are all block devices of the server, each with its own folder.
+    ``blocks`` are all block devices of the server, each with its own folder; ``vendors`` those of the PCI functions on
+    the way to it.
     """
 
     name: str
@@ -44,6 +47,7 @@ class _Place:
     enclosure: tuple[str, str] | None = None
     slots: Mapping[str, str] = field(default_factory=dict)
     blocks: Mapping[str, str] = field(default_factory=dict)
+    vendors: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def functions(self) -> list[str]:
@@ -182,6 +186,7 @@ class HostSlot:
         }
 
     def _prepare_slot_power_off(self, place: _Place, _deadline: Deadline) -> dict[str, Any]:
+        self._require_silicon(place)
         slot = place.slots.get(self._function(place).rpartition(".")[0])
         if slot is None:
             raise NotSupported(f"{self._where} is in no PCIe hot-plug slot; is pciehp loaded?")
@@ -195,10 +200,18 @@ class HostSlot:
 
     def _prepare_link_disabled(self, place: _Place, _deadline: Deadline) -> dict[str, Any]:
         self._function(place)
+        self._require_silicon(place)
         if len(place.functions) < 2:
             raise NotSupported(f"{self._where} is behind no PCIe port whose link could be disabled")
         require_tool(self._host, "setpci")
         return {"bridge": place.functions[-2]}
+
+    def _require_silicon(self, place: _Place) -> None:
+        """Raise NotSupported where the port above is QEMU's: it keeps its link, and a drive without power is lost."""
+        if any(place.vendors.get(port) == _QEMU for port in place.functions[-2:-1]):
+            raise NotSupported(
+                f"{self._where} is at a PCIe port of QEMU, which switches no link and no power; unplug it"
+            )
 
     def _function(self, place: _Place) -> str:
         """The drive's PCI function. Raises NotSupported where it is not on PCIe itself."""
@@ -210,18 +223,24 @@ class HostSlot:
         fields: dict[str, str] = {}
         slots: dict[str, str] = {}
         blocks: dict[str, str] = {}
+        vendors: dict[str, str] = {}
         for line in self._run("locate", self._device, deadline=deadline).splitlines():
             kind, _, rest = line.partition(" ")
             if kind == "block":
                 block, _, folder = rest.partition(" ")
                 blocks[block] = f"{folder}/"
+            elif kind == "vendor":
+                function, _, vendor = rest.partition(" ")
+                vendors[function] = vendor
             elif kind == "slot":
                 address, _, folder = rest.partition(" ")
                 slots[address] = folder
             else:
                 fields[kind] = rest
         enclosure, _, slot = fields.get("enclosure", "").partition(" ")
-        return _Place(fields["name"], fields["device"], (enclosure, slot) if enclosure else None, slots, blocks)
+        return _Place(
+            fields["name"], fields["device"], (enclosure, slot) if enclosure else None, slots, blocks, vendors
+        )
 
     def _set_device_off(self, note: Mapping[str, Any], deadline: Deadline, *, is_off: bool) -> None:
         self._ses(note, "--set=devoff" if is_off else "--clear=devoff", deadline)

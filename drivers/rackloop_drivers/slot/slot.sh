@@ -47,6 +47,11 @@ locate)
     device=$(readlink -f "/sys/block/$name/device")
     echo "name $name"
     echo "device $device"
+    path=$device
+    while [ -n "$path" ]; do
+        [ -r "$path/vendor" ] && echo "vendor ${path##*/} $(cat "$path/vendor")"
+        path=${path%/*}
+    done
     for element in /sys/class/enclosure/*/*/device; do
         if [ "$(readlink -f "$element")" = "$device" ]; then
             folder=${element%/device}

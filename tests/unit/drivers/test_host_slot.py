@@ -11,7 +11,7 @@ import pytest
 
 from rackloop.abilities import Completed
 from rackloop.clock import Deadline
-from rackloop.errors import BadInput, GuardRefused
+from rackloop.errors import BadInput, GuardRefused, NotSupported
 from rackloop_drivers.slot import HostSlot
 from tests.deadlines import soon
 from tests.unit.harness.recorded_server import RECORDED, RecordedServer
@@ -123,4 +123,14 @@ def test_what_goes_with_a_drive_is_looked_at_too(kind: str, second: str, folder:
         assert slot.prepare({"kind": kind}, soon(10))
         return
     with pytest.raises(GuardRefused, match=f"/dev/{node} goes with it and is in use: {node} is mounted at /srv"):
+        slot.prepare({"kind": kind}, soon(10))
+
+
+@pytest.mark.parametrize("kind", ["link_disabled", "slot_power_off"])
+def test_a_port_of_qemu_is_told_nothing_that_it_does_not_do(kind: str) -> None:
+    host = nvme_server("nvme9n9", "/sys/devices/virtual/nothing")
+    host.located += "vendor 0000:00:04.0 0x1b36\n"
+    serial = str(json.loads(RECORDED["id-ctrl nvme0n1"].stdout)["sn"])
+    slot = HostSlot(host, "/dev/nvme0n1", drive_id="d09", serial=serial)
+    with pytest.raises(NotSupported, match="is at a PCIe port of QEMU, which switches no link and no power"):
         slot.prepare({"kind": kind}, soon(10))
