@@ -12,8 +12,12 @@ if TYPE_CHECKING:
     from rackloop.abilities import Breakable, PowerPort
     from rackloop.clock import Deadline
     from rackloop.portmap import PortMap
+    from rackloop_drivers.boxes import DiagnosticInterrupt
     from rackloop_drivers.host import SshHost
     from rackloop_drivers.host_tools import Breaking, HostFaults, HostRegister
+
+# One that is slower would lose its power as crashed.
+_ANSWER_S = 15.0
 
 
 def host_breakables(
@@ -33,7 +37,7 @@ def host_breakables(
 
             breaking = AtLivePort(lab, each, live, make)
         broken[name] = HostFaults(hosts[each.server], name, breaking)
-    return broken | (_networks(hosts) if lab.kind is LabKind.PHYSICAL else {})
+    return broken | _of_whole_servers(hosts) if runs_kernels(lab) else broken
 
 
 def host_registers(hosts: Mapping[str, SshHost], broken: Mapping[str, HostFaults]) -> tuple[HostRegister, ...]:
@@ -44,23 +48,47 @@ def host_registers(hosts: Mapping[str, SshHost], broken: Mapping[str, HostFaults
     return tuple(HostRegister(hosts[server], {name: broken[name] for name in its}) for server, its in of.items() if its)
 
 
-def crashes(lab: Lab, hosts: Mapping[str, SshHost], power: Mapping[str, PowerPort]) -> dict[str, Breakable]:
-    """The servers that can be told to panic, and given a new start by their power; simulated ones have other ways."""
-    if lab.kind is not LabKind.PHYSICAL:
+def crashes(
+    lab: Lab,
+    hosts: Mapping[str, SshHost],
+    power: Mapping[str, PowerPort],
+    interrupts: Mapping[str, DiagnosticInterrupt],
+    others: Mapping[str, HostFaults],
+) -> dict[str, Breakable]:
+    """The servers that can be told to panic, and given a new start by their power; simulated ones have other ways.
+
+    What each can be broken in besides is that of ``others``.
+    """
+    if not runs_kernels(lab):
         return {}
-    from rackloop_drivers.crash import HostCrash
+    from rackloop_drivers.crash import HostCrash, ServerFaults
 
-    names = {server: str(Part.server(server)) for server in hosts}
-    return {name: HostCrash(hosts[server], name, power[name]) for server, name in names.items() if name in power}
+    parts: dict[str, Breakable] = {}
+    answer_s = max(lab.time_s("answer"), _ANSWER_S)
+    for server, host in hosts.items():
+        if (name := str(Part.server(server))) in power:
+            crash = HostCrash(host, name, power[name], interrupts.get(server), answer_s=answer_s)
+            parts[name] = ServerFaults(crash, others[name])
+    return parts
 
 
-def _networks(hosts: Mapping[str, SshHost]) -> dict[str, HostFaults]:
-    """The networks of real servers; simulated ones have a cable that can be pulled."""
+def runs_kernels(lab: Lab) -> bool:
+    """Whether the servers run kernels of their own, which can be told what simulated ones cannot."""
+    return lab.kind is not LabKind.MOCK
+
+
+def _of_whole_servers(hosts: Mapping[str, SshHost]) -> dict[str, HostFaults]:
+    """The networks of real servers, and their programs; simulated ones have a cable that can be pulled."""
+    from rackloop_drivers.hang import HostHang
     from rackloop_drivers.host_tools import HostFaults
     from rackloop_drivers.network import HostPartition
 
-    names = {server: str(Part(PartKind.NETWORK, server)) for server in hosts}
-    return {name: HostFaults(hosts[server], name, HostPartition(hosts[server])) for server, name in names.items()}
+    parts: dict[str, HostFaults] = {}
+    for server, host in hosts.items():
+        network, whole = str(Part(PartKind.NETWORK, server)), str(Part.server(server))
+        parts[network] = HostFaults(host, network, HostPartition(host))
+        parts[whole] = HostFaults(host, whole, HostHang(host))
+    return parts
 
 
 def _making(lab: Lab, host: SshHost, each: HostPart) -> Callable[[Sequence[str]], Breaking]:

@@ -60,6 +60,8 @@ async def _live(described: Lab, state: LabState, options: argparse.Namespace) ->
         clock = RealClock()
         power = await stack.enter_async_context(power_peers(lab, link, state.directory, clock))
         servers = await stack.enter_async_context(mock_hosts(lab, link, state.directory, clock, power.lines))
+        for name, host in servers.items():
+            power.chassis[name].on_interrupt = host.interrupt
         answers = _answers(lab, switch, link, servers, power)
         control = await LineServer.at(state.directory / LABD_SOCKET, answers, bad_request)
         stack.callback(control.close)

@@ -9,6 +9,7 @@ from rackloop.faults import FaultKind, FaultSpec, RequiredPart, kind_of_fault
 from rackloop.faults.schedules import Unsupported
 from rackloop.lab import Lab, LabKind, Part, PartKind, fed_by, feeds_switch, parts_of
 from rackloop_drivers.breakable import RackdBreakable
+from rackloop_labs.host_breakables import runs_kernels
 from rackloop_labs.mock_faults.breakables import KINDS
 
 _OF_A_MOCK = {**KINDS, PartKind.DRIVE: RackdBreakable.kinds}
@@ -78,19 +79,27 @@ def _is_there(rack: Lab, need: RequiredPart) -> bool:
     if need.ports:
         return True
     if need.how == "off":
-        return (is_mock and part.kind in _POWERED_IN_A_MOCK) or _is_fed(rack, part)
+        is_simulated = (is_mock and part.kind in _POWERED_IN_A_MOCK) or _breaks_drives(rack, part)
+        return is_simulated or _is_fed(rack, part)
     if part.kind in _OF_A_SERVER:
         # What is attached for good is asked of the equipment itself.
         return not rack.has_switch or need.how in _kinds_of_hosts(rack).get(part, ())
-    if rack.kind is LabKind.PHYSICAL and part.kind is PartKind.NETWORK:
-        return True
-    if rack.kind is LabKind.PHYSICAL and part.kind is PartKind.SERVER and need.how == "crash":
-        # Its power is what ends it.
-        return _is_fed(rack, part)
+    if part.kind is PartKind.SERVER and need.how == "nmi" and rack.servers[part.name].bmc is None:
+        return False
+    if runs_kernels(rack) and part.kind in {PartKind.NETWORK, PartKind.SERVER}:
+        # Its power is what ends a panic.
+        return need.how in {"hang", "partition"} or _is_fed(rack, part)
+    if _breaks_drives(rack, part):
+        return need.how in RackdBreakable.kinds
     is_missing = part.kind in _OF_A_SWITCH and not rack.has_switch
     if not is_mock or is_missing or need.how not in _OF_A_MOCK.get(part.kind, ()):
         return False
     return part.kind is not PartKind.BMC or rack.servers[part.name].bmc is not None
+
+
+def _breaks_drives(rack: Lab, part: Part) -> bool:
+    """Whether a part is a drive that rackd keeps, which can be broken by itself."""
+    return part.kind is PartKind.DRIVE and rack.kind is not LabKind.PHYSICAL
 
 
 def _kinds_of_hosts(rack: Lab) -> dict[Part, frozenset[str]]:
@@ -98,6 +107,10 @@ def _kinds_of_hosts(rack: Lab) -> dict[Part, frozenset[str]]:
     from rackloop_labs.discovery import with_paths
     from rackloop_labs.host_parts import host_parts
 
+    if rack.kind is LabKind.VIRTUAL:
+        from rackloop_labs.virtual_rack.described_rack import with_places
+
+        return {each.part: each.kinds for each in host_parts(with_places(rack))}
     return {each.part: each.kinds for each in host_parts(with_paths(rack))}
 
 

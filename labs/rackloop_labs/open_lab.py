@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, nullcontext
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rackloop.clock import Clock
 from rackloop.errors import HigherToken
@@ -13,6 +14,9 @@ from rackloop.safety.leases import HeldLease, unknown_token
 from rackloop_drivers.host import NOBODY
 from rackloop_labs.bench import Bench
 from rackloop_labs.mock import MockLab
+
+if TYPE_CHECKING:
+    from rackloop_labs.rackd_drives import RackdDrives
 
 
 @contextmanager
@@ -91,9 +95,13 @@ def open_lab(
     if lab.kind is not LabKind.MOCK:
         from rackloop_labs.physical import PhysicalBench
 
-        # A virtual rack that is up is one that is simply there.
-        there = nullcontext(lab) if lab.kind is LabKind.PHYSICAL else _virtual(lab, clock, state, seed, bring_up)
-        with there as rack, closing(PhysicalBench(rack, clock, token, on_exchange, working_for)) as bench:
+        # A virtual rack that is up is one that is simply there, but for its drives.
+        is_there = lab.kind is LabKind.PHYSICAL
+        there = nullcontext((lab, None)) if is_there else _virtual(lab, clock, state, seed, bring_up)
+        with (
+            there as (rack, drives),
+            closing(PhysicalBench(rack, clock, token, on_exchange, working_for, drives)) as bench,
+        ):
             yield bench
         return
     mock = MockLab(lab, clock, state)
@@ -107,14 +115,22 @@ def open_lab(
 
 
 @contextmanager
-def _virtual(lab: Lab, clock: Clock, state: LabState, seed: int | None, bring_up: bool) -> Iterator[Lab]:  # noqa: FBT001
-    """The description of a virtual rack that is up, for as long as the block lasts."""
+def _virtual(
+    lab: Lab,
+    clock: Clock,
+    state: LabState,
+    seed: int | None,
+    bring_up: bool,  # noqa: FBT001
+) -> Iterator[tuple[Lab, RackdDrives | None]]:
+    """The description of a virtual rack that is up, and its drives, for as long as the block lasts."""
+    from rackloop_labs.rackd_drives import RackdDrives
     from rackloop_labs.virtual import VirtualLab
 
     virtual = VirtualLab(lab, clock, state)
     leash = virtual.up(leashed=True, seed=seed) if bring_up and not state.is_held() else None
     try:
-        yield virtual.described()
+        described = virtual.described()
+        yield described, RackdDrives(described, Path(state.endpoints()["control"]), clock)
     finally:
         if leash is not None:
             virtual.release(leash)

@@ -28,6 +28,7 @@ from rackloop_labs.uevent_log import SUBSYSTEMS, UeventLog
 
 if TYPE_CHECKING:
     from rackloop_drivers.workload import DeviceEvent, DeviceEvents
+    from rackloop_labs.rackd_drives import RackdDrives
 
 _SURVEY_S = 60.0
 # The probe is brought to a server on the first use.
@@ -37,7 +38,8 @@ _PROBE_S = 30.0
 class PhysicalBench:
     """The :class:`~rackloop_labs.bench.Bench` of a physical rack: its switch, its servers by SSH, its power.
 
-    Every act on it is refused by the journalled abilities without a lease.
+    Every act on it is refused by the journalled abilities without a lease. ``drives`` are those that can be broken by
+    themselves, of a virtual rack.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class PhysicalBench:
         token: int | None,
         on_exchange: Callable[[Any], None] | None,
         working_for: str = NOBODY,
+        drives: RackdDrives | None = None,
     ) -> None:
         self.lab = lab
         self.clock = clock
@@ -57,6 +60,8 @@ class PhysicalBench:
         self._hosts = {name: SshHost(access, clock, working_for) for name, access in ssh_accesses(lab).items()}
         self._consoles = RackConsoles(lab, clock, self.power.controllers)
         self._closing = ExitStack()
+        if drives is not None:
+            self._closing.callback(drives.close)
         deadline = Deadline.after(clock, lab.time_s("act"))
         opening = FabricOpening(clock, self._closing, deadline, token, on_exchange)
         fabric, phy = open_fabric(lab, self._hosts, opening)
@@ -65,9 +70,14 @@ class PhysicalBench:
         self.equipment = Equipment(
             fabric,
             phy,
-            power=self.power.ports,
+            power=self.power.ports if drives is None else {**self.power.ports, **drives.power},
             switch_power=self.power.switch,
-            breakable={**breakable, **crashes(lab, self._hosts, self.power.ports)},
+            breakable={
+                **breakable,
+                **crashes(lab, self._hosts, self.power.ports, self.power.interrupts, breakable),
+                **({} if drives is None else drives.breakable),
+            },
+            registers=() if drives is None else drives.registers,
             server_registers=host_registers(self._hosts, breakable),
         )
 

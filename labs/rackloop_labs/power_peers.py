@@ -74,7 +74,8 @@ class PowerPeers:
     ``bmc``, ``pdu`` and ``phy`` say where they answer, by server and by PDU, as ``lab status --json`` prints it:
     ``driver``, and what the driver says of its simulation, such as ``address``, ``user`` (null for SNMP),
     ``password_file``, and ``ca_file`` for Redfish. ``controllers`` are the management controllers themselves, by
-    server; ``consoles`` say where serial consoles are, and ``lines`` are the servers' ends of them. A box whose driver
+    server; ``consoles`` say where serial consoles are, ``lines`` are the servers' ends of them, and ``chassis`` is what
+    servers are in. A box whose driver
     simulates none is not among them.
     """
 
@@ -84,6 +85,7 @@ class PowerPeers:
     controllers: dict[str, SimulatedController] = field(default_factory=dict)
     consoles: dict[str, dict[str, Any]] = field(default_factory=dict)
     lines: dict[str, SerialLine] = field(default_factory=dict)
+    chassis: dict[str, Chassis] = field(default_factory=dict)
 
 
 @asynccontextmanager
@@ -110,7 +112,7 @@ async def power_peers(
         ca_file, context = serve_tls(folder, clock)
         switching = RackdSwitching(link) if switching is None else switching
         chassis = {name: chassis_of(name) if chassis_of else Chassis(name, switching, clock) for name in lab.servers}
-        peers = PowerPeers(lines={name: box.line for name, box in chassis.items()})
+        peers = PowerPeers(lines={name: box.line for name, box in chassis.items()}, chassis=chassis)
 
         def place(name: str) -> SimulatedPlace:
             return SimulatedPlace(name, clock, link, folder, ca_file, context)

@@ -160,6 +160,7 @@ FAULTS: list[tuple[str, Mapping[str, Any], Truth]] = [
     ("switch_port:101", {"kind": "slow_training", "factor": SLOW_FACTOR}, trains_for_long),
     ("cabling", {"kind": "miswire", "ports": [101, 102]}, has_the_other_drive),
     ("server:srv1", {"kind": "crash"}, has_crashed),
+    ("server:srv1", {"kind": "nmi"}, has_crashed),
     ("server:srv1", {"kind": "hang"}, hangs),
     ("network:srv1", {"kind": "partition"}, cannot_be_connected_to),
     ("control", {"kind": "lost"}, hears_nothing),

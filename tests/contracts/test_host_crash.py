@@ -9,8 +9,9 @@ from typing import Any, cast
 
 import pytest
 
+from rackloop.clock import Deadline
 from rackloop.contracts import breakable
-from rackloop.errors import LabError
+from rackloop.errors import DeadlineExceeded, LabError
 from rackloop.faults import Faults, FaultSpec
 from rackloop.lab import LabKind, LabState, load_lab
 from rackloop.safety import heal
@@ -18,7 +19,7 @@ from rackloop.safety.store import open_store
 from rackloop.safety.undo import ActRecorder, Equipment, Journal
 from rackloop_drivers.crash import HostCrash
 from rackloop_labs import open_lab
-from rackloop_labs.host_breakables import crashes
+from rackloop_labs.host_breakables import crashes, host_breakables
 from rackloop_labs.labd_control import HostState, LabdControl
 from rackloop_labs.mock import MockBench
 from rackloop_labs.offered import unsupported_in
@@ -27,6 +28,10 @@ from tests.deadlines import CLOCK, soon
 CRASH = {"kind": "crash"}
 # Where every mock server has it; the kernel of this machine may have no /proc/sysrq-trigger.
 TRIGGER = "/sys/.written/sysrq-trigger"
+
+
+SETTING = "/proc/sys/kernel/unknown_nmi_panic"
+needs_nmi = pytest.mark.skipif(not Path(SETTING).exists(), reason="this kernel knows no NMI: run it on x86")
 
 
 @pytest.fixture(scope="module")
@@ -53,14 +58,35 @@ def labd(state: LabState, bench: MockBench) -> Iterator[LabdControl]:
 
 def part_of(bench: MockBench, server: str) -> HostCrash:
     name = f"server:{server}"
-    return HostCrash(bench.host(server), name, bench.power.ports[name], trigger=TRIGGER, answer_s=2.0)
+    power, interrupt = bench.power.ports[name], bench.power.interrupts.get(server)
+    return HostCrash(bench.host(server), name, power, interrupt, trigger=TRIGGER, answer_s=2.0)
 
 
 @pytest.mark.parametrize("clause", breakable.CONTRACT, ids=lambda clause: clause.__name__)
-def test_a_mock_server(clause: Callable[[breakable.BreakableArm], None], bench: MockBench, labd: LabdControl) -> None:
+@pytest.mark.parametrize("kind", ["crash", pytest.param("nmi", marks=needs_nmi)])
+def test_a_mock_server(
+    clause: Callable[[breakable.BreakableArm], None], kind: str, bench: MockBench, labd: LabdControl
+) -> None:
     """With a controller that speaks IPMI."""
-    part = part_of(bench, "node1")
-    clause(breakable.BreakableArm(lambda: part, CRASH, lambda: labd.states(soon(30))["node1"] is HostState.CRASHED))
+    part, fault = part_of(bench, "node1"), {"kind": kind}
+    clause(breakable.BreakableArm(lambda: part, fault, lambda: labd.states(soon(30))["node1"] is HostState.CRASHED))
+
+
+@needs_nmi
+def test_a_kernel_that_does_not_panic_at_an_interrupt_is_left_as_it_was(bench: MockBench, labd: LabdControl) -> None:
+    """With a controller that speaks Redfish, whose NMI is lost on the way."""
+
+    class Unheard:
+        def interrupt(self, deadline: Deadline) -> None:
+            del deadline
+
+    host, name = bench.host("node2"), "server:node2"
+    host.reconnect(soon(30))
+    part = HostCrash(host, name, bench.power.ports[name], Unheard(), trigger=TRIGGER, answer_s=2.0)
+    with pytest.raises(DeadlineExceeded, match="node2 was told to panic, and still answers"):
+        part.break_as("test/6", {"kind": "nmi"}, soon(1))
+    assert labd.states(soon(30))["node2"] is HostState.UP
+    assert host.run(["cat", SETTING], soon(30)).stdout == "0\n"
 
 
 def test_a_crashed_server_has_its_power_and_its_drives_their_links_and_boots_anew(
@@ -121,9 +147,13 @@ def test_a_server_that_refuses_goes_on(bench: MockBench, labd: LabdControl) -> N
 def test_a_real_rack_crashes_its_servers_and_is_healed(bench: MockBench, labd: LabdControl, tmp_path: Path) -> None:
     real = bench.lab.model_copy(update={"kind": LabKind.PHYSICAL})
     hosts = {name: bench.host(name) for name in bench.lab.servers}
-    known = crashes(real, cast(Any, hosts), bench.power.ports)
-    assert set(known) == {"server:node1", "server:node2"}
-    assert crashes(bench.lab, cast(Any, hosts), bench.power.ports) == {}
+    others = host_breakables(real, cast(Any, hosts))
+    known = crashes(real, cast(Any, hosts), bench.power.ports, bench.power.interrupts, others)
+    assert {name: part.kinds for name, part in known.items()} == {
+        "server:node1": {"crash", "hang", "nmi"},
+        "server:node2": {"crash", "hang", "nmi"} if real.servers["node2"].bmc else {"crash", "hang"},
+    }
+    assert crashes(bench.lab, cast(Any, hosts), bench.power.ports, bench.power.interrupts, others) == {}
     broken = {name: part_of(bench, name.partition(":")[2]) for name in known}
     crash = FaultSpec("server_crash", "node1")
     assert unsupported_in(real)(crash) is None

@@ -30,6 +30,11 @@ _OF_SLOTS = (
     ("device_off", "an enclosure switches a drive off", "device_off"),
     ("link_disable", "the link of a PCIe port is switched off", "link_disabled"),
 )
+_OF_SERVERS = (
+    ("server_crash", "a server's kernel panics; it keeps its power and its drives' links", "crash"),
+    ("server_nmi", "a server's controller pulses an NMI, at which its kernel panics", "nmi"),
+    ("server_hang", "a server stops all it does, and goes on where it was when the fault ends", "hang"),
+)
 _LONGEST_DROP_S = 3600
 _SLOWER = "how much longer, in microseconds; 5000 without factor"
 _UNTIL_IT_ENDS = "how long, in seconds; until the fault ends where left out"
@@ -134,18 +139,7 @@ _ALL = (
         mechanisms.BreakPart(PartKind.DRIVE, "crash_on_remap"),
         endangers_data=True,
     ),
-    FaultKind(
-        "server_crash",
-        "a server's kernel panics; it keeps its power and its drives' links",
-        _SERVER,
-        mechanisms.BreakPart(PartKind.SERVER, "crash"),
-    ),
-    FaultKind(
-        "server_hang",
-        "a server stops all it does, and goes on where it was when the fault ends",
-        _SERVER,
-        mechanisms.BreakPart(PartKind.SERVER, "hang"),
-    ),
+    *(FaultKind(name, does, _SERVER, mechanisms.BreakPart(PartKind.SERVER, how)) for name, does, how in _OF_SERVERS),
     FaultKind("power_loss", "a server, a drive or what an outlet feeds loses its power", _FED, mechanisms.CutPower()),
     FaultKind(
         "partition",

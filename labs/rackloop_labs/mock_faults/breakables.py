@@ -19,7 +19,7 @@ KINDS = {
     PartKind.CONTROL: frozenset({"garbled", "lost"}),
     PartKind.NETWORK: frozenset({"partition"}),
     PartKind.SWITCH_PORT: frozenset({"slow_training", "stuck"}),
-    PartKind.SERVER: frozenset({"crash", "hang"}),
+    PartKind.SERVER: frozenset({"crash", "hang", "nmi"}),
 }
 """The ways each kind of part that labd keeps can be broken in."""
 

@@ -8,17 +8,21 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from rackloop.errors import BadInput
 from rackloop.lab import Lab, Part, PartKind
-from rackloop_drivers.boxes import SimulatedController, SimulatedSwitch
+from rackloop_drivers.boxes import Chassis, SimulatedController, SimulatedSwitch
 from rackloop_drivers.fabric.flexfabric import LineFault
 from rackloop_drivers.rackd import RackdLink
 from rackloop_labs.labd_control import HostState
 from rackloop_labs.mock_faults.ledger import FaultyPart, Standing
-from rackloop_labs.mock_hosts import MockHost
+from rackloop_labs.mock_hosts import AT_NMI, MockHost
 from rackloop_labs.mock_hosts.hosts import MockServers
 from rackloop_labs.power_peers import PowerPeers
 
 _SLOWEST = 1000.0
-_AS_FAULT: dict[HostState, Literal["crash", "hang"]] = {HostState.CRASHED: "crash", HostState.HUNG: "hang"}
+# How a server in this state was broken; by the first where nobody says.
+_AS_FAULT: dict[HostState, tuple[Literal["crash", "nmi", "hang"], ...]] = {
+    HostState.CRASHED: ("crash", "nmi"),
+    HostState.HUNG: ("hang",),
+}
 
 
 class _Fault(BaseModel):
@@ -26,7 +30,7 @@ class _Fault(BaseModel):
 
 
 class _ServerFault(_Fault):
-    kind: Literal["crash", "hang"]
+    kind: Literal["crash", "nmi", "hang"]
 
 
 class _NetworkFault(_Fault):
@@ -66,7 +70,8 @@ def faulty_parts(
     parts: dict[Part, FaultyPart] = {Part(PartKind.CABLING): _Cabling(link)}
     if switch is not None:
         parts[Part(PartKind.CONTROL)] = _ControlLink(switch)
-    parts |= {Part.server(name): _Server(host) for name, host in servers.items()}
+    controlled = {name: box for name, box in power.chassis.items() if name in power.controllers}
+    parts |= {Part.server(name): _Server(host, controlled.get(name)) for name, host in servers.items()}
     parts |= {Part(PartKind.NETWORK, name): _Network(host) for name, host in servers.items()}
     parts |= {Part(PartKind.BMC, name): _Controller(controller) for name, controller in power.controllers.items()}
     parts |= {Part.switch_port(number): _Port(link, number) for number in range(1, lab.fabric.ports + 1)}
@@ -74,27 +79,37 @@ def faulty_parts(
 
 
 class _Server:
-    """A server's kernel: it crashes and is booted, or hangs and goes on where it was."""
+    """A server's kernel: it crashes, also at an NMI of its ``controller``, and is booted, or hangs and goes on."""
 
     faults = TypeAdapter(_ServerFault)
 
-    def __init__(self, host: MockHost) -> None:
+    def __init__(self, host: MockHost, controller: Chassis | None) -> None:
         self._host = host
+        self._controller = controller
 
     async def begin(self, _key: str, fault: _ServerFault, standing: Standing) -> None:
-        if not _of_kind(standing, fault.kind):
+        if self._alike(fault, standing):
+            return
+        if fault.kind != "nmi":
             await (self._host.crash if fault.kind == "crash" else self._host.hang)()
+        elif self._controller is None:
+            raise BadInput("a server without a management controller gets no NMI; break it as crash")
+        else:
+            await self._controller.interrupt()
+            await self._host.crash(AT_NMI)
 
     async def end(self, _key: str, fault: _ServerFault, remains: Standing) -> None:
-        if not _of_kind(remains, fault.kind):
-            await (self._host.reset if fault.kind == "crash" else self._host.resume)()
+        if not self._alike(fault, remains):
+            await (self._host.resume if fault.kind == "hang" else self._host.reset)()
 
     async def found(self, known: Standing) -> Standing:
-        state = self._host.state
-        if state not in _AS_FAULT:
-            return {}
-        kind = _AS_FAULT[state]
-        return _of_kind(known, kind) or {f"#{kind}": _ServerFault(kind=kind)}
+        kinds = _AS_FAULT.get(self._host.state, ())
+        found = {key: fault for key, fault in known.items() if fault.kind in kinds}
+        return found or {f"#{kind}": _ServerFault(kind=kind) for kind in kinds[:1]}
+
+    def _alike(self, fault: _ServerFault, standing: Standing) -> bool:
+        """Whether one of these faults keeps the server in the state that ``fault`` does."""
+        return any((other.kind == "hang") is (fault.kind == "hang") for other in standing.values())
 
 
 class _Network:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
+    from rackloop_labs.mock_hosts._console import AT_NMI as AT_NMI
     from rackloop_labs.mock_hosts._host import MockHost as MockHost
     from rackloop_labs.mock_hosts._line_server import LineServer as LineServer
     from rackloop_labs.mock_hosts._line_server import Reply as Reply

@@ -14,7 +14,14 @@ _RUBOUTS = b"\x7f\b"
 _LONGEST_NAME = 64
 
 SYSRQ, KILLED_INIT = "sysrq triggered crash", "Attempted to kill init! exitcode=0x00000009"
-"""Why a kernel panics: it was asked to, or what it ran ended."""
+AT_NMI = "NMI: Not continuing"
+"""Why a kernel panics: it was asked to, what it ran ended, or an interrupt came that nothing explains."""
+# The program and the function that it was in, and what the kernel says before.
+_BEFORE = {
+    SYSRQ: ("bash", "sysrq_handle_crash+0x16/0x20", "sysrq: Trigger a crash"),
+    KILLED_INIT: ("init", "do_exit.cold+0x15/0x4f", ""),
+    AT_NMI: ("swapper/0", "nmi_panic.cold+0xc/0xc", "Uhhuh. NMI received for unknown reason 20 on CPU 0."),
+}
 
 # In the words of Linux 6.1, x86.
 _PANIC = """\
@@ -63,10 +70,9 @@ class MockConsole:
 
     def panic(self, at_us: int, why: str) -> None:
         """Print the last words of a kernel."""
-        asked = why == SYSRQ
-        command, function = ("bash", "sysrq_handle_crash+0x16/0x20") if asked else ("init", "do_exit.cold+0x15/0x4f")
+        command, function, before = _BEFORE[why]
         text = _PANIC.format(why=why, command=command, function=function)
-        said = ["sysrq: Trigger a crash"] if asked else []
+        said = [before] if before else []
         self._print(*(str(KernelLine(at_us, line)) for line in (*said, *text.splitlines())))
         self.end()
 

@@ -12,7 +12,7 @@ from typing import Any
 from rackloop.clock import Clock
 from rackloop.errors import BadInput, RackloopError
 from rackloop_labs.labd_control import HostState
-from rackloop_labs.mock_hosts._console import KILLED_INIT, SYSRQ, MockConsole
+from rackloop_labs.mock_hosts._console import AT_NMI, KILLED_INIT, SYSRQ, MockConsole
 from rackloop_labs.mock_hosts._line_server import LineServer
 from rackloop_labs.mock_hosts._packet_filter import NFT, PacketFilter
 from rackloop_labs.mock_hosts._power_tools import POWER_TOOLS, Planned, PowerAct, plan_power
@@ -93,11 +93,16 @@ class MockHost:
         async with self._changing:
             await self._end(HostState.OFF)
 
-    async def crash(self) -> None:
+    async def crash(self, why: str = SYSRQ) -> None:
         """Panic: the kernel is gone, the power and the drives' links stay. Raises BadInput where nothing runs."""
         async with self._changing:
             self._must_be(HostState.UP, HostState.HUNG)
-            await self._panic(SYSRQ)
+            await self._panic(why)
+
+    def interrupt(self) -> None:
+        """Get an NMI, at which the kernel panics where its settings say so."""
+        if self.state in {HostState.UP, HostState.HUNG} and self._folder.panics_at_nmi:
+            self.begin(self.crash(AT_NMI))
 
     async def halt(self) -> None:
         """End in an orderly way, without power being cut. Raises BadInput where nothing runs."""
@@ -163,6 +168,7 @@ class MockHost:
     async def _boot(self) -> None:
         await self._end(HostState.OFF)
         self._packet_filter.forget()
+        self._folder.forget_settings()
         self._console.boot()
         boot_id = str(uuid.uuid4())
         self._folder.boot_id.write_text(f"{boot_id}\n")

@@ -48,6 +48,9 @@ _MACHINES_OWN = (
     "/var/lib/dpkg",
     "/var/lib/rpm",
 )
+PANIC = "panic"
+NMI_SETTINGS = ("unknown_nmi_panic", "panic_on_unrecovered_nmi", "panic_on_io_nmi")
+"""Settings of a server's kernel: the first is kept and not obeyed."""
 _MERGED_FOLDERS = ("bin", "lib", "lib32", "lib64", "sbin")
 
 
@@ -62,10 +65,21 @@ class HostFolder:
         """Read as ``/proc/sys/kernel/random/boot_id``; written before each boot."""
         return self.path / "boot_id"
 
+    def kernel_setting(self, name: str) -> Path:
+        """The server's ``/proc/sys/kernel/NAME``, one of those that are its own."""
+        return self.path / name
+
     @property
-    def panic(self) -> Path:
-        """The server's ``/proc/sys/kernel/panic``, which is kept and not obeyed."""
-        return self.path / "panic"
+    def panics_at_nmi(self) -> bool:
+        """Whether its kernel is set to panic at an NMI."""
+        files = (self.kernel_setting(name) for name in NMI_SETTINGS)
+        return any(file.exists() and file.read_text().strip() == "1" for file in files)
+
+    def forget_settings(self) -> None:
+        """Have the kernel's settings as they are after a boot."""
+        for name in (PANIC, *NMI_SETTINGS):
+            if (file := self.kernel_setting(name)).exists():
+                file.write_text("0\n")
 
     @property
     def tool_socket(self) -> Path:
@@ -123,9 +137,11 @@ class HostFolder:
         for option, path in (("--ro-bind", "/proc/sys"), ("--bind", "/proc/sys/net")):
             options += [option, path, path]
         options += ["--ro-bind", str(self.boot_id), "/proc/sys/kernel/random/boot_id"]
-        # What becomes of a kernel that panics is the server's own: it stays where it is.
-        self.panic.write_text("0\n")
-        options += ["--bind", str(self.panic), "/proc/sys/kernel/panic"]
+        # When a kernel panics, and what becomes of it then, is the server's own: it stays where it is.
+        for setting in (PANIC, *NMI_SETTINGS):
+            if (known := Path("/proc/sys/kernel") / setting).exists():
+                self.kernel_setting(setting).write_text("0\n")
+                options += ["--bind", str(self.kernel_setting(setting)), str(known)]
         if Path("/proc/sysrq-trigger").exists():
             options += ["--bind", str(sysfs.written / SYSRQ_TRIGGER), "/proc/sysrq-trigger"]
         return options

@@ -44,6 +44,18 @@ def as_equipment(lab: Lab, endpoints: Mapping[str, Any]) -> Lab:
     return lab.model_copy(update={"servers": servers, "pdus": pdus, "fabric": fabric})
 
 
+def with_places(lab: Lab) -> Lab:
+    """``lab`` with a path for each port, which is not up: only its guest knows the number of a slot's bus."""
+    buses = range(1, 1 + max(len(server.ports) for server in lab.servers.values()))
+    servers = {
+        name: server.model_copy(
+            update={"paths": {port: place.path(buses) for port, place in places_of(lab, name).items()}}
+        )
+        for name, server in lab.servers.items()
+    }
+    return lab.model_copy(update={"servers": servers})
+
+
 def rehearsal(lab: Lab, endpoints: Mapping[str, Any]) -> str:
     """The text of a description, of kind physical, of a virtual rack that is up: as if it were simply there."""
     login = endpoints["ssh"]

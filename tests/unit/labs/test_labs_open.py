@@ -15,6 +15,8 @@ from rackloop_labs import open_lab
 from rackloop_labs._rackd_config import rackd_config
 
 CLOCK = VirtualClock()
+# An erasure that was cut short and the time limits of a drive are noted as its slot's.
+OF_DRIVES = ("erasing", "fail_fast")
 
 
 @pytest.fixture
@@ -46,13 +48,14 @@ def test_fixed_cabling_has_a_map_and_refuses_the_rest_with_its_reason(state: Lab
         assert bench.equipment.fabric.live_map(deadline).pairs == PortMap.of([(1, 4), (2, 5), (3, 6)])
         assert bench.equipment.phy is None
         assert {name: part.kinds for name, part in bench.equipment.breakable.items()} == {
-            "slot:node1/p0": {"removed"},
-            "slot:node1/p1": {"link_disabled", "removed", "slot_power_off"},
-            "slot:node2/p0/0": {"device_off", "removed"},
-            "slot:node2/p0/1": {"device_off", "removed"},
+            "slot:node1/p0": {"removed", *OF_DRIVES},
+            "slot:node1/p1": {"link_disabled", "removed", "slot_power_off", *OF_DRIVES},
+            "slot:node2/p0/0": {"device_off", "removed", *OF_DRIVES},
+            "slot:node2/p0/1": {"device_off", "removed", *OF_DRIVES},
             **{f"network:{name}": {"partition"} for name in lab.servers},
-            # Of those that a controller or an outlet gives a new start.
-            **{f"server:{name}": {"crash"} for name in lab.servers},
+            # A controller or an outlet gives a new start, a controller pulses an NMI.
+            "server:node1": {"crash", "hang", "nmi"},
+            "server:node2": {"crash", "hang"},
         }
         with pytest.raises(NotSupported, match="has no switch, so that no drive"):
             bench.announce([1])

@@ -119,7 +119,7 @@ class _Reach:
                 for reached in reach_of(self._lab, part, self._circuits):
                     if reached.kind in _LINKED:
                         self.broken[reached] = self.broken.get(reached, frozenset()) | rules
-            case PartKind.SERVER if fault["kind"] == "crash":
+            case PartKind.SERVER if fault["kind"] in {"crash", "nmi"}:
                 self.broken[part] = frozenset({"kernel.panic", "kernel.oops"})
                 self._power(part)
             case PartKind.SERVER:

@@ -1,0 +1,49 @@
+"""All faults of one server: its panics, and those of which it keeps a note itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rackloop.abilities import Breakable
+from rackloop.clock import Deadline
+from rackloop.errors import NotSupported
+from rackloop_drivers.crash._crash import HostCrash
+
+
+class ServerFaults:
+    """A :class:`~rackloop.abilities.Breakable` of a server that panics as ``crash`` does, and is broken as ``others``.
+
+    One that is crashed, or has no power, cannot be asked for its notes: nothing else stands there then.
+    """
+
+    def __init__(self, crash: HostCrash, others: Breakable) -> None:
+        self._crash = crash
+        self._others = others
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The ways in which it can be broken."""
+        return self._crash.kinds | self._others.kinds
+
+    def break_as(self, key: str, fault: Mapping[str, Any], deadline: Deadline) -> None:
+        """Break it under ``key``. Raises as the part does whose kind it is, NotSupported for another kind."""
+        kind = fault.get("kind")
+        part = next((part for part in (self._crash, self._others) if kind in part.kinds), None)
+        if part is None:
+            ways = ", ".join(sorted(self.kinds))
+            raise NotSupported(f"the server cannot be broken as {kind!r}, only as {ways}")
+        part.break_as(key, fault, deadline)
+
+    def mend(self, key: str, deadline: Deadline) -> None:
+        """Mend what stands under ``key``, if anything does."""
+        if self._crash.standing(deadline):
+            self._crash.mend(key, deadline)
+        elif self._crash.answers(deadline):
+            self._others.mend(key, deadline)
+
+    def standing(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
+        """The standing faults, by key."""
+        return self._crash.standing(deadline) or (
+            self._others.standing(deadline) if self._crash.answers(deadline) else {}
+        )
