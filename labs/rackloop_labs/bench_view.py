@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from rackloop.safety.leases import HeldLease
     from rackloop.safety.undo import Journal
 
-# A server that was given power boots within this: a machine takes its minutes, a process does not.
-_BOOT_S = {LabKind.MOCK: 30.0, LabKind.VIRTUAL: 600.0, LabKind.PHYSICAL: 600.0}
+# Besides what servers take that were given power: a machine boots for minutes, a process does not.
 _HEAL_S = 30.0
+_MOCK_BOOTS_S = 30.0
 
 
 class BenchView:
@@ -264,12 +264,14 @@ class BenchInService(BenchView):
         """Give what is in service its baseline back; see :func:`rackloop.safety.heal`. Servers have time to boot."""
         from rackloop.safety import heal
 
+        boots_s = _MOCK_BOOTS_S if self.lab.kind is LabKind.MOCK else self.lab.time_s("boot")
+
         return heal(
             self.lab,
             journal,
             self.equipment,
             self.clock,
-            Deadline.after(self.clock, _BOOT_S[self.lab.kind] + _HEAL_S),
+            Deadline.after(self.clock, boots_s + _HEAL_S),
             lease=lease,
             look_at=self,
             thorough=thorough,
