@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from rackloop.contracts import power_port
 from rackloop.lab import Lab, LabState, load_lab
@@ -18,31 +17,19 @@ from rackloop_labs.virtual import VirtualLab
 from tests.deadlines import CLOCK, soon
 from tests.e2e.command_line import CommandLine
 from tests.virtual.guest_login import answers, tell
-
-SERVER = "srv1"
-# In software, on a machine that is busy with other things.
-BOOTS_WITHIN_S = 900.0
+from tests.virtual.one_guest import SERVER, WITHIN_S, boot_of, brought_up, console, one_guest
 
 
 @pytest.fixture(scope="module")
 def file(rackloop: CommandLine) -> Path:
-    """The description of a rack of one server that two boxes switch, and of two drives."""
-    document = yaml.safe_load(load_lab("virtual").source.read_text())
-    document["name"] = "one-guest"
-    document["servers"] = {SERVER: document["servers"][SERVER]}
-    document["drives"] = {name: document["drives"][name] for name in ("d01", "d02")}
-    document["baseline"] = {SERVER: document["baseline"][SERVER]}
-    return rackloop.write("one-guest.yaml", document)
+    return one_guest(rackloop, "one-guest")
 
 
 @pytest.fixture(scope="module")
 def up(rackloop: CommandLine, file: Path) -> Iterator[CommandLine]:
     """The rack, up until the last test of the file."""
-    for verb in ("build", "up"):
-        ended = rackloop("lab", verb, file)
-        assert ended.status == 0, ended
-    yield rackloop
-    rackloop("lab", "down", file)
+    with brought_up(rackloop, file):
+        yield rackloop
 
 
 @pytest.fixture(scope="module")
@@ -51,17 +38,6 @@ def power(up: CommandLine, file: Path) -> Iterator[RackPower]:
     power = RackPower(VirtualLab(lab, CLOCK, LabState(up.state_home / "labs" / lab.name)).described(), CLOCK)
     yield power
     power.close()
-
-
-def boot_of(up: CommandLine, file: Path) -> str:
-    """The number of the boot that the guest is in, once it answers."""
-    assert soon(BOOTS_WITHIN_S).poll(lambda: answers(up, file, SERVER), every_s=1.0), console(up, file)[-500:]
-    return tell(up, file, SERVER, "cat /proc/sys/kernel/random/boot_id").strip()
-
-
-def console(up: CommandLine, file: Path) -> str:
-    """What the guest has said since the lab came up."""
-    return Path(up.endpoints(str(file))["servers"][SERVER]["console_log"]).read_text(errors="replace")
 
 
 def test_a_guest_without_power_does_not_run_and_its_lab_is_up(up: CommandLine, file: Path, power: RackPower) -> None:
@@ -110,7 +86,7 @@ def test_its_boxes_keep_the_contract_of_power(
 def test_a_guest_that_turns_itself_off_is_off_until_it_is_healed(up: CommandLine, file: Path, power: RackPower) -> None:
     before, port = boot_of(up, file), power.ports[f"server:{SERVER}"]
     tell(up, file, SERVER, "systemctl poweroff")
-    assert soon(BOOTS_WITHIN_S).poll(lambda: not port.is_on(soon()), every_s=1.0), console(up, file)[-500:]
+    assert soon(WITHIN_S).poll(lambda: not port.is_on(soon()), every_s=1.0), console(up, file)[-500:]
     assert up.endpoints(str(file))["up"]
     told = up("heal", file)
     assert (told.status, f"server:{SERVER}" in told.out) == (3, True), told
