@@ -22,7 +22,7 @@ from tests.mock_rack import MockRack, running_mock_rack
 KEY = "fail_fast/test"
 SETTINGS = {
     "ssd1": (("smartctl", "-l", "scterc", "/dev/sda"), "Read: Disabled", "Read:      2 (0.2 seconds)"),
-    "fast1": (("nvme", "get-feature", "--feature-id=5", "/dev/nvme0n1"), "value:00000000", "value:00000002"),
+    "fast1": (("nvme", "get-feature", "--feature-id=5", "/dev/nvme0n1"), "value:00000000", "value:0x00000002"),
     "sas1": (("sg_wr_mode", "--page=1", "/dev/sdb"), "05 00 00 00", "05 00 00 c8"),
 }
 """The tool that tells of a drive's setting, what it says at first, and once the drive fails within 0.2 s."""

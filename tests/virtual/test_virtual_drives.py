@@ -89,7 +89,7 @@ def test_a_drive_is_told_to_fail_fast_and_has_its_setting_back(bench: Bench) -> 
     before = bench.host("srv1").run(asked, soon(300)).stdout
     assert "Current value:00000000" in before
     part.break_as("fail_fast/1", {"kind": FAIL_FAST, "within_s": 0.3}, soon(300))
-    assert "Current value:00000003" in bench.host("srv1").run(asked, soon(300)).stdout
+    assert "Current value:0x00000003" in bench.host("srv1").run(asked, soon(300)).stdout
     assert part.standing(soon(300)) == {"fail_fast/1": {"kind": FAIL_FAST, "within_s": 0.3}}
     part.mend("fail_fast/1", soon(300))
     assert bench.host("srv1").run(asked, soon(300)).stdout == before

@@ -25,7 +25,7 @@ PAGE = """    Linux     scsi_debug        0191   peripheral_type: disk [0x0]
 01 0a c0 0b f0 00 00 00  05 00 ff ff
 """
 # By nvme-cli 2.3 of a drive of QEMU, and by a later one.
-FEATURE = "get-feature:0x05 (Error Recovery), Current value:00010000\n"
+FEATURE = "get-feature:0x05 (Error Recovery), Current value:0x00010000\n"
 LATER = "get-feature:0x05 (Error Recovery), Current value: 0x00010000\n"
 CONTROL = {"read": {"enabled": True, "deciseconds": 70}, "write": {"enabled": False}}
 CASES = [

@@ -193,7 +193,9 @@ def _get_feature(call: _Call) -> Answer:
     limits = drive.firmware_state.limits
     if call.number("feature-id", 0) != _ERROR_RECOVERY or limits is None:
         return Answer(stderr=_INVALID_FIELD, status=1)
-    return Answer(f"get-feature:0x05 (Error Recovery), Current value:{limits[0]:08x}\n")
+    # C prints no 0x before a zero.
+    value = f"{limits[0]:#010x}" if limits[0] else "00000000"
+    return Answer(f"get-feature:0x05 (Error Recovery), Current value:{value}\n")
 
 
 def _set_feature(call: _Call) -> Answer:
