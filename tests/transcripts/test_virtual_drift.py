@@ -27,9 +27,45 @@ _NO_TRIM = "a hard disk knows no TRIM, QEMU's does"
 _ROOT = "the guest's root is on one more, virtual disk, of which these are unknown"
 _EXTENDED = "the extended log stands for it where the drive has one"
 _PLACE = "a mock server's SCSI hosts are numbered by its ports, those of a kernel in the order in which they came"
+_GEOMETRY = "words of IDENTIFY that nothing here needs and rackd does not model"
+_SECURITY = "QEMU's drive has no Security feature set, by which drives of a mock server erase themselves"
+_NO_CHECKSUM = "QEMU's drive has no checksum in what it identifies itself by"
 _TRIP = "smartctl puts a trip temperature that is not 0 under temperature"
 
 DECLARED: dict[str, Declared] = {
+    "hdparm-I": {
+        **dict.fromkeys(
+            (
+                "missing \tUsed: ATA/ATAPI-*",
+                "*Supported: # # #*",
+                "extra \tLikely used: #",
+                "missing \tLogical\t\tmax\tcurrent",
+                "missing \tcylinders*",
+                "missing \theads*",
+                "missing \tsectors/track*",
+                "missing \t--",
+                "missing \tCHS current addressable sectors: #",
+                "missing \tLBA    user addressable sectors: #",
+                "missing \tcache/buffer size *",
+                "missing Capabilities:",
+                "missing \tLBA, IORDY*",
+                "missing \tQueue depth: #",
+                "missing \tStandby timer values*",
+                "missing \tR/W multiple sector transfer*",
+                "missing \tDMA: *",
+                "missing \t     Cycle time: *",
+                "missing \tPIO: *",
+            ),
+            _GEOMETRY,
+        ),
+        **dict.fromkeys(("extra \t    \tSecurity Mode feature set", "extra Security: ", "extra \t*"), _SECURITY),
+        **dict.fromkeys(
+            ("missing HW reset results:", "missing \tCBLID- above Vih", "missing \tDevice num = #"), _GEOMETRY
+        ),
+        "missing Integrity word not set *": _NO_CHECKSUM,
+        "extra Checksum: correct": _NO_CHECKSUM,
+        "stderr: missing SG_IO: bad/missing sense data*": "QEMU's drive refuses a command that hdparm tries first",
+    },
     "lsblk.json": dict.fromkeys(
         (
             f"type blockdevices[].{name}: string, not null|string"
@@ -86,7 +122,6 @@ DECLARED: dict[str, Declared] = {
 }
 
 NOT_EMULATED = {
-    "hdparm": "drives are erased and retried by rackd's own ways on a mock server",
     "udevadm": "no udev runs on a mock server, and nothing asks it there",
 }
 """The tools of the recordings that a mock server has not, with the reason."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rackloop_labs.mock_hosts._view import Answer, AttachedDrive, HostActs, HostView
 from rackloop_labs.mock_hosts.tools._devices import device_node
@@ -75,7 +75,10 @@ def identified(drive: AttachedDrive) -> str:
     rate = "Solid State Device" if not drive.is_rotational else str(drive.rpm or 7200)
     firmware = drive.firmware_state
     sanitizes = ("SANITIZE feature set", "CRYPTO_SCRAMBLE_EXT command", "BLOCK_ERASE_EXT command")
-    features = ("SMART feature set", "Security Mode feature set", "48-bit Address feature set")
+    features = (
+        *("SMART feature set", "Security Mode feature set", "Write cache", "NOP cmd", "48-bit Address feature set"),
+        *("Mandatory FLUSH_CACHE", "FLUSH_CACHE_EXT", "64-bit World wide name", "Native Command Queueing (NCQ)"),
+    )
     has_password = firmware.password is not None
     enabled = {"Security Mode feature set": has_password}
     shown = [*features, *(sanitizes if _sanitizes(drive) else ())]
@@ -109,7 +112,7 @@ def identified(drive: AttachedDrive) -> str:
         "\t\tsupported: enhanced erase",
         *(["\tSecurity level high"] if has_password else []),
         f"\t{_MINUTES}min for SECURITY ERASE UNIT. {_MINUTES}min for ENHANCED SECURITY ERASE UNIT.",
-        *([f"Logical Unit WWN Device Identifier: {drive.wwn}"] if drive.wwn else []),
+        *(_world_wide_name(drive.wwn) if drive.wwn else ()),
         "Checksum: correct",
     ]
     return "\n".join(lines) + "\n"
@@ -157,6 +160,13 @@ def _secure(head: str, drive: AttachedDrive, command: str, options: Options, act
         acts.sanitize(drive, "overwrite" if drive.is_rotational else "block-erase", at_once=True)
     acts.set_password(drive, password if command == "SECURITY_UNLOCK" else None)
     return Answer(head)
+
+
+def _world_wide_name(wwn: str) -> Iterator[str]:
+    yield f"Logical Unit WWN Device Identifier: {wwn}"
+    yield f"\tNAA\t\t: {wwn[0]}"
+    yield f"\tIEEE OUI\t: {wwn[1:7]}"
+    yield f"\tUnique ID\t: {wwn[7:]}"
 
 
 def _sanitizes(drive: AttachedDrive) -> bool:
