@@ -134,7 +134,7 @@ def test_a_purge_says_how_far_it_is_and_leaves_nothing_noted(real: Erasing, name
             real.equipment.breakable,
         )
         assert drive.purge() == ("block-erase" if name == "fast1" else "overwrite")
-    assert said[-1] == "100 of 100 % erased (done)"
+    assert said[-1] == "100 of 100 % erased"
     assert (len(said) > 1) is (name == "fast1")
     assert [event.what["do"] for event in record.events if isinstance(event, ActAnnounced)] == ["sanitize"]
     [entry] = real.journal.standing("real")
