@@ -8,9 +8,10 @@ from functools import partial
 
 from rackloop.abilities import BlockDevice, Host
 from rackloop.clock import Deadline
-from rackloop.errors import LabError, NotConnected, RackloopError
+from rackloop.errors import LabError, NotConnected, NotSupported, RackloopError
 from rackloop.lab import Lab
 from rackloop_drivers.block import HostPath
+from rackloop_drivers.drive import HostDrive
 from rackloop_drivers.host import run_on_all
 from rackloop_drivers.host_tools import read_health, require_tool
 from rackloop_drivers.workload import Expected, Fio, RackProbe
@@ -87,6 +88,10 @@ def _server(bench: Bench, host: Host, deadline: Deadline) -> Iterator[Attempt]:
     probe = RackProbe(host, bench.clock)
     for port in ports:
         yield _tried(f"{name}.{port}", "reads a sector", partial(_require_read, bench, probe, name, port, deadline))
+        described = lab.drives.get(ports[port])
+        drive = bench.drive(name, port) if described is not None and described.scratch else None
+        if isinstance(drive, HostDrive):
+            yield _erasable(f"{name}.{port}", drive, deadline)
 
 
 def _tools(bench: Bench, host: Host, deadline: Deadline) -> Iterator[Attempt]:
@@ -106,6 +111,16 @@ def _tools(bench: Bench, host: Host, deadline: Deadline) -> Iterator[Attempt]:
     kinds = {kind for part, its in breakable for kind in its.kinds if part.partition(":")[2].split("/")[0] == name}
     for kind in sorted(kinds & _TOOLS.keys()):
         yield _tried(name, f"has {_TOOLS[kind]}", partial(require_tool, host, _TOOLS[kind]))
+
+
+def _erasable(part: str, drive: HostDrive, deadline: Deadline) -> Attempt:
+    """The ways of a drive that may be erased to do so itself; it is no problem to have none."""
+    try:
+        return Attempt(part, f"could erase itself by {', '.join(drive.require_erasable(deadline))}")
+    except NotSupported as error:
+        return Attempt(part, f"cannot erase itself ({error})")
+    except RackloopError as error:
+        return Attempt(part, "could erase itself", str(error))
 
 
 def _require_runs(host: Host, deadline: Deadline) -> None:

@@ -117,6 +117,15 @@ def test_a_frozen_drive_says_what_thaws_it_and_gets_no_password() -> None:
     assert server.ran == ["hdparm -I /dev/sdb"]
 
 
+def test_a_drive_that_cannot_begin_says_so_without_being_told_anything() -> None:
+    server = Server({"-I": ok(FROZEN)})
+    with pytest.raises(LabError, match="security is frozen"):
+        AtaErasure(Tools(server, "/dev/sdb")).require(OVERWRITE, later())
+    AtaErasure(Tools(Server({"-I": ok(FLASH)}), "/dev/sdb")).require(BLOCK, later())
+    with pytest.raises(NotSupported, match="would erase all of them"):
+        NvmeErasure(Tools(Server({"namespaces": ok("nvme0n1 nvme0n2")}), "/dev/nvme0n1")).require(BLOCK, later())
+
+
 def test_a_drive_with_a_password_of_somebody_else_is_left_alone() -> None:
     server = Server({"-I": ok(LOCKED)})
     with pytest.raises(LabError, match="has a password already"):

@@ -53,6 +53,18 @@ class HostDrive:
         seen = read_drive(self._executor, self._device, deadline)
         return erasure_by(self._executor, seen.identity.protocol, seen.device).methods(deadline)
 
+    def require_erasable(self, deadline: Deadline) -> tuple[SanitizeMethod, ...]:
+        """The methods, where the drive could begin by the first of them now; it is told nothing.
+
+        Raises NotSupported where it has none, or would erase more than itself, LabError where it is frozen or locked.
+        """
+        seen = read_drive(self._executor, self._device, deadline)
+        erasure = erasure_by(self._executor, seen.identity.protocol, seen.device)
+        if not (methods := erasure.methods(deadline)):
+            raise NotSupported(f"the drive at {self.location} has no means to erase itself; it can be trimmed at most")
+        erasure.require(methods[0], deadline)
+        return methods
+
     def erasing(self, drive: WritableDrive, method: SanitizeMethod, deadline: Deadline) -> dict[str, str]:
         """The fault of :class:`InterruptedErasure` for an erasure to come; raises as above.
 

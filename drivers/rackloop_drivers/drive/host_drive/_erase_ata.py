@@ -86,6 +86,12 @@ class AtaErasure:
         """The methods that ``hdparm -I`` tells of."""
         return self._look(deadline).methods
 
+    def require(self, method: SanitizeMethod, deadline: Deadline) -> None:
+        """Return where the drive sanitizes itself, or takes a password now. Raises LabError where it does not."""
+        drive = self._look(deadline)
+        if method not in drive.sanitizes:
+            self._require_open(drive)
+
     def begin(self, method: SanitizeMethod, deadline: Deadline, progress: Progress) -> None:
         """Sanitize without waiting for it; a Security Erase is waited for.
 

@@ -57,7 +57,7 @@ class NvmeErasure:
 
     def begin(self, method: SanitizeMethod, deadline: Deadline, progress: Progress) -> None:
         """Sanitize without waiting for it; a format is waited for."""
-        self._require_alone(deadline)
+        self.require(method, deadline)
         if method in _sanitizes(self._json("id-ctrl", deadline=deadline)):
             passes = ("--owpass=1",) if method is SanitizeMethod.OVERWRITE else ()
             self._tools.run("nvme", "sanitize", f"--sanact={_SANITIZES[method][1]}", *passes, deadline=deadline)
@@ -92,7 +92,8 @@ class NvmeErasure:
                 "succeeds: sanitize it again, or replace it"
             )
 
-    def _require_alone(self, deadline: Deadline) -> None:
+    def require(self, method: SanitizeMethod, deadline: Deadline) -> None:  # noqa: ARG002 - each is of all namespaces
+        """Return where the controller has no other namespace. Raises NotSupported where it has."""
         script = ["sh", "-c", _NAMESPACES, "namespaces", self._tools.node]
         names = self._tools.executor.run(script, deadline).stdout.split()
         if len(names) > 1:

@@ -40,6 +40,9 @@ class ScsiErasure:
         """The service actions of SANITIZE that the drive reports; none where it does not report its commands."""
         return tuple(method for method in _METHODS if self._has(method, deadline))
 
+    def require(self, method: SanitizeMethod, deadline: Deadline) -> None:
+        """Nothing keeps it from beginning."""
+
     def begin(self, method: SanitizeMethod, deadline: Deadline, progress: Progress) -> None:  # noqa: ARG002 - it polls
         """Sanitize without waiting for it."""
         self._tools.run("sg_sanitize", *_METHODS[method][1], "--early", "--quick", deadline=deadline)

@@ -54,12 +54,13 @@ class ErasureSeen:
 class Erasure(Protocol):
     """The ways of one drive, by its protocol, to erase itself.
 
-    ``begin`` returns once the drive has begun, or has ended where it does so in one command; ``progress`` is told of
-    that one while it lasts. ``end`` takes away what an erasure that was cut short left behind, and raises LabError
-    where it cannot.
+    ``require`` returns where the drive can begin now, and changes nothing. ``begin`` returns once the drive has begun,
+    or has ended where it does so in one command; ``progress`` is told of that one while it lasts. ``end`` takes away
+    what an erasure that was cut short left behind, and raises LabError where it cannot.
     """
 
     def methods(self, deadline: Deadline) -> tuple[SanitizeMethod, ...]: ...
+    def require(self, method: SanitizeMethod, deadline: Deadline) -> None: ...
     def begin(self, method: SanitizeMethod, deadline: Deadline, progress: Progress) -> None: ...
     def seen(self, deadline: Deadline) -> ErasureSeen: ...
     def end(self, deadline: Deadline) -> None: ...
