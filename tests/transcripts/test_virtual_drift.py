@@ -26,6 +26,7 @@ _ONE_NAMESPACE = "the drive has one namespace, so that its size is the controlle
 _NO_TRIM = "a hard disk knows no TRIM, QEMU's does"
 _ROOT = "the guest's root is on one more, virtual disk, of which these are unknown"
 _EXTENDED = "the extended log stands for it where the drive has one"
+_NEWER = "the drive is of a newer standard than QEMU's"
 _PLACE = "a mock server's SCSI hosts are numbered by its ports, those of a kernel in the order in which they came"
 _GEOMETRY = "words of IDENTIFY that nothing here needs and rackd does not model"
 _SECURITY = "QEMU's drive has no Security feature set, by which drives of a mock server erase themselves"
@@ -73,6 +74,24 @@ DECLARED: dict[str, Declared] = {
         ),
         _ROOT,
     ),
+    "hdparm-I": {
+        "missing *": "lines of what rackd does not model are left out",
+        "stderr: missing SG_IO: *": "QEMU's drive refuses a question that hdparm asks by the way",
+        "extra \tSupported: *": _NEWER,
+        "extra \tLikely used: *": _NEWER,
+        "extra Checksum: correct": _NEWER,
+        **dict.fromkeys(
+            (
+                "extra \t    \tSecurity Mode feature set",
+                "extra Security: ",
+                "extra \tMaster password *",
+                "extra \t\tsupported*",
+                "extra \tnot\t*",
+                "extra *SECURITY ERASE UNIT*",
+            ),
+            "a disk of a mock server has the Security feature set, QEMU's has not",
+        ),
+    },
     "lsscsi": {"* disk    QEMU     QEMU HARDDISK *": _PLACE},
     "lsscsi-s": {"* disk    QEMU     QEMU HARDDISK *": _PLACE},
     "smartctl-x-nvme.json": dict.fromkeys(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,6 +23,7 @@ from tests.meta.tree import ROOT
 RECORDED = ROOT / "native" / "crates" / "rackprobe" / "src" / "testdata" / "uevents-nvme-replug.txt"
 S = 1_000_000_000
 MS = 1_000_000
+GUEST = ROOT / "tests" / "transcripts" / "recorded" / "virtual"
 AHEAD_NS = 5_000 * S
 # The drive went at 100.571636 s and came by another slot at 104.775709 s.
 OLD, NEW = "pci-0000:01:00.0", "pci-0000:02:00.0"
@@ -53,10 +55,32 @@ def recorded() -> Iterator[DeviceEvent]:
             yield replace(event, t_ns=event.t_ns + 30 * MS, source="udev", devlinks=links)
 
 
+def of_a_guest(kind: str) -> Iterator[DeviceEvent]:
+    """The events of a drive that came back to a guest of a virtual rack, 1 ms apart, and udev's 30 ms behind."""
+    told = json.loads((GUEST / f"uevents-{kind}.json.out").read_text())
+    came = sorted(
+        (each for each in told["kernel"].values() if each["ACTION"] == "add"), key=lambda at: int(at["SEQNUM"])
+    )
+    disk = told["udev"]["add block disk"]
+    for number, each in enumerate([*came, disk]):
+        yield DeviceEvent(
+            t_ns=AHEAD_NS + 105 * S + number * MS + (30 * MS if each is disk else 0),
+            source="udev" if each is disk else "kernel",
+            action="add",
+            subsystem=each["SUBSYSTEM"],
+            devpath=each["DEVPATH"],
+            devtype=each.get("DEVTYPE"),
+            devname=each.get("DEVNAME"),
+            devlinks=tuple(each.get("DEVLINKS", "").split()),
+            seqnum=int(each["SEQNUM"]),
+        )
+
+
 class Server:
     """The events of one server, whose clock is known to 1 ms."""
 
-    def __init__(self) -> None:
+    def __init__(self, events: Callable[[], Iterator[DeviceEvent]] = recorded) -> None:
+        self.events = events
         self.clock = HostClock("srv1")
         for at_ns in range(99 * S, 110 * S, S):
             self.clock.add(Exchange(at_ns - MS, AHEAD_NS + at_ns, at_ns + MS, "b", "c"))
@@ -71,7 +95,7 @@ class Server:
         self.is_closed = True
 
     def tell(self) -> None:
-        for event in recorded():
+        for event in self.events():
             if event.subsystem in SUBSYSTEMS:
                 self.take(event)
 
@@ -110,6 +134,19 @@ def test_a_drive_that_comes_is_told_stage_by_stage_with_what_is_not_known_of_the
         assert stage.clock == "kernel"
         assert stage.at_ns - stage.error_ns <= true_ns <= stage.at_ns
         assert stage.error_ns < 3 * MS
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [("nvme", "pci-0000:01:00.0"), ("sas", "pci-0000:02:00.0"), ("sata", "pci-0000:00:1f.2-ata-1")],
+)
+def test_each_kind_of_drive_comes_by_the_same_stages(lab: Lab, kind: str, path: str) -> None:
+    server = Server(lambda: of_a_guest(kind))
+    paths = {"srv1": lab.servers["srv1"].model_copy(update={"paths": {"p1": path}})}
+    with following(lab.model_copy(update={"servers": {**lab.servers, **paths}}), server) as log:
+        server.tell()
+        stages = log.stages(NOW, lab.switch_port("srv1", "p1"), soon(), until="named")
+    assert [stage.name for stage in stages] == ["link", "device", "online", "named"]
 
 
 def test_a_log_waits_for_a_drive_that_is_still_to_come(lab: Lab) -> None:
