@@ -29,8 +29,6 @@ _NOT_THERE = 4
 # The bit Link Disable of Link Control, and the register by setpci's name.
 _LINK_CONTROL = "CAP_EXP+10.w"
 _LINK_DISABLE = 0x10
-# The vendor of its PCIe root ports.
-_QEMU = "0x1b36"
 ALL = frozenset({"device_off", "link_disabled", "removed", "slot_power_off"})
 
 
@@ -38,8 +36,8 @@ ALL = frozenset({"device_off", "link_disabled", "removed", "slot_power_off"})
 class _Place:
     """The place of a drive: its kernel name, its folder in sysfs, and what can be told of its slot.
 
-    ``blocks`` are all block devices of the server, each with its own folder; ``vendors`` those of the PCI functions on
-    the way to it.
+    ``blocks`` are all block devices of the server, each with its own folder, ``ejecting`` the addresses of the slots
+    that the firmware has the say over.
     """
 
     name: str
@@ -47,7 +45,7 @@ class _Place:
     enclosure: tuple[str, str] | None = None
     slots: Mapping[str, str] = field(default_factory=dict)
     blocks: Mapping[str, str] = field(default_factory=dict)
-    vendors: Mapping[str, str] = field(default_factory=dict)
+    ejecting: frozenset[str] = frozenset()
 
     @property
     def functions(self) -> list[str]:
@@ -122,8 +120,7 @@ class HostSlot:
             answer = self._ses(note, "--get=devoff", deadline)
             return answer.strip() == "1"
         if "bridge" in note:
-            answer = self._tool(["setpci", "-s", note["bridge"], _LINK_CONTROL], deadline)
-            return bool(int(answer.strip(), 16) & _LINK_DISABLE)
+            return self._is_disabled(note["bridge"], deadline)
         if note["fault"]["kind"] == "slot_power_off":
             return self._host.read_file(note["mend_file"], deadline).strip() == b"0"
         completed = self._host.run(self._command("locate", self._device), deadline)
@@ -186,8 +183,13 @@ class HostSlot:
         }
 
     def _prepare_slot_power_off(self, place: _Place, _deadline: Deadline) -> dict[str, Any]:
-        self._require_silicon(place)
-        slot = place.slots.get(self._function(place).rpartition(".")[0])
+        address = self._function(place).rpartition(".")[0]
+        if address in place.ejecting:
+            raise NotSupported(
+                f"{self._where} is in a slot of the firmware's (ACPI), which ejects a drive and gives it no power "
+                "again; boot the server with pciehp in charge of its slots (pcie_ports=native)"
+            )
+        slot = place.slots.get(address)
         if slot is None:
             raise NotSupported(f"{self._where} is in no PCIe hot-plug slot; is pciehp loaded?")
         return {"break_file": f"{slot}/power", "break_value": "0", "mend_file": f"{slot}/power", "mend_value": "1"}
@@ -200,18 +202,10 @@ class HostSlot:
 
     def _prepare_link_disabled(self, place: _Place, _deadline: Deadline) -> dict[str, Any]:
         self._function(place)
-        self._require_silicon(place)
         if len(place.functions) < 2:
             raise NotSupported(f"{self._where} is behind no PCIe port whose link could be disabled")
         require_tool(self._host, "setpci")
         return {"bridge": place.functions[-2]}
-
-    def _require_silicon(self, place: _Place) -> None:
-        """Raise NotSupported where the port above is QEMU's: it keeps its link, and a drive without power is lost."""
-        if any(place.vendors.get(port) == _QEMU for port in place.functions[-2:-1]):
-            raise NotSupported(
-                f"{self._where} is at a PCIe port of QEMU, which switches no link and no power; unplug it"
-            )
 
     def _function(self, place: _Place) -> str:
         """The drive's PCI function. Raises NotSupported where it is not on PCIe itself."""
@@ -223,23 +217,27 @@ class HostSlot:
         fields: dict[str, str] = {}
         slots: dict[str, str] = {}
         blocks: dict[str, str] = {}
-        vendors: dict[str, str] = {}
+        ejecting: set[str] = set()
         for line in self._run("locate", self._device, deadline=deadline).splitlines():
             kind, _, rest = line.partition(" ")
             if kind == "block":
                 block, _, folder = rest.partition(" ")
                 blocks[block] = f"{folder}/"
-            elif kind == "vendor":
-                function, _, vendor = rest.partition(" ")
-                vendors[function] = vendor
             elif kind == "slot":
                 address, _, folder = rest.partition(" ")
                 slots[address] = folder
+            elif kind == "ejects":
+                ejecting.add(rest)
             else:
                 fields[kind] = rest
         enclosure, _, slot = fields.get("enclosure", "").partition(" ")
         return _Place(
-            fields["name"], fields["device"], (enclosure, slot) if enclosure else None, slots, blocks, vendors
+            fields["name"],
+            fields["device"],
+            (enclosure, slot) if enclosure else None,
+            slots,
+            blocks,
+            frozenset(ejecting),
         )
 
     def _set_device_off(self, note: Mapping[str, Any], deadline: Deadline, *, is_off: bool) -> None:
@@ -252,6 +250,12 @@ class HostSlot:
     def _set_link(self, bridge: str, deadline: Deadline, *, is_disabled: bool) -> None:
         bits = _LINK_DISABLE if is_disabled else 0
         self._tool(["setpci", "-s", bridge, f"{_LINK_CONTROL}={bits:02x}:{_LINK_DISABLE:02x}"], deadline)
+        if is_disabled and not self._is_disabled(bridge, deadline):
+            raise NotSupported(f"{self._where}: the PCIe port {bridge} above it does not let its link be disabled")
+
+    def _is_disabled(self, bridge: str, deadline: Deadline) -> bool:
+        answer = self._tool(["setpci", "-s", bridge, _LINK_CONTROL], deadline)
+        return bool(int(answer.strip(), 16) & _LINK_DISABLE)
 
     def _tool(self, argv: list[str], deadline: Deadline) -> str:
         completed = self._host.run(argv, deadline)

@@ -47,11 +47,6 @@ locate)
     device=$(readlink -f "/sys/block/$name/device")
     echo "name $name"
     echo "device $device"
-    path=$device
-    while [ -n "$path" ]; do
-        [ -r "$path/vendor" ] && echo "vendor ${path##*/} $(cat "$path/vendor")"
-        path=${path%/*}
-    done
     for element in /sys/class/enclosure/*/*/device; do
         if [ "$(readlink -f "$element")" = "$device" ]; then
             folder=${element%/device}
@@ -62,7 +57,12 @@ locate)
         [ -e "$block" ] && echo "block ${block##*/} $(readlink -f "$block")"
     done
     for slot in /sys/bus/pci/slots/*/address; do
-        [ -e "$slot" ] && echo "slot $(cat "$slot") ${slot%/address}"
+        [ -e "$slot" ] || continue
+        # A slot of the firmware's has a file for its power, too, and ejects the drive instead.
+        case $(readlink "${slot%/address}/module") in
+        */acpiphp) echo "ejects $(cat "$slot")" ;;
+        *) echo "slot $(cat "$slot") ${slot%/address}" ;;
+        esac
     done
     exit 0
     ;;
