@@ -77,8 +77,13 @@ cp "$root"/boot/vmlinuz-* "$work/{KERNEL}"
 cp "$root"/boot/initrd.img-* "$work/{INITRD}"
 rm -f "$root"/boot/initrd.img-* "$root"/var/cache/apt/*.bin "$root"/var/lib/apt/lists/*_*
 mkdir "$work/root"
-# What is mounted in it is not of it.
-cp -ax "$root/." "$work/root/"
+# What is mounted in it is not of it, and where an ordinary user builds these are the files of dev, too.
+for part in "$root"/*; do
+  case ${{part##*/}} in
+    dev | proc | run | sys) mkdir "$work/root/${{part##*/}}" ;;
+    *) cp -ax "$part" "$work/root/" ;;
+  esac
+done
 truncate -s {recipe.disk_mib}M "$work/{DISK}"
 mkfs.ext4 -q -F -L rackloop -E lazy_itable_init=0,nodiscard -d "$work/root" "$work/{DISK}"
 rm -rf "$work/root"
@@ -119,7 +124,8 @@ def _run(argv: list[str], out: int, work: Path, clock: Clock, say: Say) -> None:
     environment = {**os.environ, "PATH": _SBIN, "LC_ALL": "C.UTF-8", "TMPDIR": str(work)}
     environment["DEBIAN_FRONTEND"] = "noninteractive"
     with subprocess.Popen(
-        ("sh", "-c", shell, "sh", *argv),
+        # However this process ends, mmdebstrap ends and clears up.
+        ("setpriv", "--pdeathsig", "TERM", "sh", "-c", shell, "sh", *argv),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
