@@ -62,7 +62,13 @@ def start(
         finally:
             for fd in passed:
                 os.close(fd)
-        _wait_until_ready(process, ready_read, lab, state, deadline)
+        try:
+            _wait_until_ready(process, ready_read, lab, state, deadline)
+        except KeyboardInterrupt:
+            # Nobody waits for it any more; what it has started ends with it.
+            process.kill()
+            process.wait()
+            raise
     except BaseException:
         if leashed:
             os.close(leash_write)

@@ -24,10 +24,10 @@ from rackloop_labs.virtual_rack.recipe import FIRST_SLOT, GuestRecipe
 
 _ABOUT = "about.json"
 _SCHEMA = 1
-_IMAGE_MIB = 4096
-_BOOTED_MIB = 3072
-# In software, on a machine that is busy with other things.
-_BOOT_S = 400.0
+# What they take of a disk, with a margin: files with holes; and what an image takes while it is made, elsewhere.
+_IMAGE_MIB, _BOOTED_MIB, _WORK_MIB = 1536, 2048, 4096
+# In software, on a machine that is busy with other things. A guest that panics ends, and is not waited for.
+_BOOT_S = 900.0
 _ANSWER_S = 60.0
 
 
@@ -44,9 +44,12 @@ class SavedGuest:
 class GuestCache:
     """The images and saved guests of this machine, below ``root``, for all labs that are made by ``recipe``."""
 
-    def __init__(self, clock: Clock, recipe: GuestRecipe | None = None, root: Path | None = None) -> None:
+    def __init__(
+        self, clock: Clock, recipe: GuestRecipe | None = None, root: Path | None = None, boot_s: float = _BOOT_S
+    ) -> None:
         self.recipe = recipe or GuestRecipe()
         self._clock = clock
+        self._boot_s = boot_s
         self._root = root or state_root() / "guests"
 
     @property
@@ -80,15 +83,28 @@ class GuestCache:
             return self._saved(folder), False
         with self._alone(say):
             if not (folder / _ABOUT).exists():
+                self._require_means()
                 self._require_image(say)
                 self._boot(folder, say)
         return self._saved(folder), True
 
-    def _require_image(self, say: Say) -> None:
-        if (self.image / _ABOUT).exists():
+    @property
+    def _has_image(self) -> bool:
+        return (self.image / _ABOUT).exists()
+
+    def _require_means(self) -> None:
+        """Raise BadInput where this machine lacks what the whole of it takes: before anything is begun."""
+        require_memory(1, self.recipe.memory_mib)
+        if self._has_image:
+            require_room(self._root, _BOOTED_MIB, "a booted guest")
             return
         require_programs(to_build=True)
-        require_room(self._root, _IMAGE_MIB, "the guests' image")
+        require_room(self._root, _IMAGE_MIB + _BOOTED_MIB, "the guests' image, with a guest that is booted,")
+        require_room(Path(tempfile.gettempdir()), _WORK_MIB, "making the guests' image", variable="TMPDIR")
+
+    def _require_image(self, say: Say) -> None:
+        if self._has_image:
+            return
         with self._made(self.image) as folder:
             build_image(self.recipe, folder, self._clock, say)
             packages = len((folder / PACKAGES).read_text(encoding="utf-8").splitlines())
@@ -96,8 +112,6 @@ class GuestCache:
         say(f"image: {packages} packages, kept in {self.image}")
 
     def _boot(self, booted: Path, say: Say) -> None:
-        require_memory(1, self.recipe.memory_mib)
-        require_room(self._root, _BOOTED_MIB, "a booted guest")
         started_ns = self._clock.now_ns()
         say("guest: booting, once")
         with self._made(booted) as folder:
@@ -117,7 +131,7 @@ class GuestCache:
         files = MachineFiles(folder, folder / "console.log")
         machine = await Machine.start("the guest", self.recipe, files, is_resumed=False)
         try:
-            await machine.wait_until_ready(_BOOT_S)
+            await machine.wait_until_ready(self._boot_s)
             host_key = await machine.tell("hostkey", "", _ANSWER_S)
             places = " ".join(f"{FIRST_SLOT + slot:x}" for slot in range(self.recipe.slots))
             buses = (await machine.tell("slots", places, _ANSWER_S)).split()

@@ -13,7 +13,9 @@ from rackloop.errors import BadInput
 
 QEMU = "qemu-system-x86_64"
 _MEMORY = Path("/proc/meminfo")
-_BUILDERS = {"mmdebstrap": "mmdebstrap", "mkfs.ext4": "e2fsprogs"}
+# The keys that Debian signs its packages by are a package of their own on other distributions.
+_KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
+_BUILDERS = {"mmdebstrap": "mmdebstrap", "mkfs.ext4": "e2fsprogs", _KEYS: "debian-archive-keyring"}
 # By which an ordinary user becomes root in a name space.
 _ROOTLESS = {"newuidmap": "uidmap"}
 _RUNNERS = {QEMU: "qemu-system-x86", "setpriv": "util-linux"}
@@ -39,7 +41,9 @@ def require_programs(*, to_build: bool, find: Find | None = None) -> None:
 
 
 def found(program: str) -> str | None:
-    """The path of a program, those of the administrator included."""
+    """The path of a program, those of the administrator included; a path is that of a file."""
+    if program.startswith("/"):
+        return program if Path(program).is_file() else None
     return shutil.which(program) or shutil.which(program, path=_SYSTEM_FOLDERS)
 
 
@@ -68,13 +72,20 @@ def require_memory(guests: int, memory_mib: int, meminfo: Path = _MEMORY) -> Non
         )
 
 
-def require_room(folder: Path, needed_mib: int, what: str, free_bytes: Callable[[Path], int] | None = None) -> None:
-    """Raise BadInput where the file system of ``folder`` has not so much room for ``what``."""
+def require_room(
+    folder: Path,
+    needed_mib: int,
+    what: str,
+    free_bytes: Callable[[Path], int] | None = None,
+    *,
+    variable: str = "RACKLOOP_STATE_HOME",
+) -> None:
+    """Raise BadInput where the file system of ``folder`` has not so much room for ``what``; ``variable`` moves it."""
     free = (free_bytes or _free_bytes)(folder) >> 20
     if free < needed_mib:
         raise BadInput(
-            f"{what} needs {needed_mib} MiB in {folder}, and {free} MiB are free: make room, or set "
-            "RACKLOOP_STATE_HOME to a larger disk"
+            f"{what} needs {needed_mib} MiB in {folder}, and {free} MiB are free: make room, or set {variable} to a "
+            "folder of a larger disk"
         )
 
 
