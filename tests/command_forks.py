@@ -129,6 +129,10 @@ class CommandForks:
     def __init__(self, orders: socket.socket) -> None:
         self._orders = orders
 
+    def fileno(self) -> int:
+        """The descriptor of the socket for orders, for a client of its own."""
+        return self._orders.fileno()
+
     def begin(
         self,
         arguments: Sequence[str],
@@ -158,15 +162,19 @@ def can_fork(environment: Mapping[str, str]) -> bool:
 
 
 @contextmanager
-def command_forks() -> Iterator[CommandForks]:
-    """Start the program of this module, for as long as the block runs."""
+def command_forks(
+    program: Path = Path(__file__), directory: Path | None = None, environment: Mapping[str, str] | None = None
+) -> Iterator[CommandForks]:
+    """Start the program of this module, or of a copy of it, for as long as the block runs."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with closing(ours):
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MOST_BYTES)
         with theirs:
             process = subprocess.Popen(
-                [sys.executable, __file__, str(theirs.fileno())],
+                [sys.executable, "-P", program, str(theirs.fileno())],
+                cwd=directory,
+                env=environment,
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,

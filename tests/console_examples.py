@@ -8,11 +8,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from sybil import Document, Example, Region
 from sybil.parsers.markdown import CodeBlockParser
+
+from tests.command_forks import command_forks
 
 ROOT = Path(__file__).parents[1]
 WHOLE = "RACKLOOP_WHOLE_EXAMPLES"
@@ -34,6 +37,8 @@ tests: [{test: fabric/undisturbed_io, with: {remaps: 4}}]
 # A report that no command after it looks at takes longer to render than many runs last.
 _UNRENDERED = " --no-report"
 _MOST_S = 900.0
+# So many commands are sooner forked from one that has everything loaded, which takes as long as a start and a half.
+_MANY = 3
 # A measurement on a machine that was busy meanwhile is no mistake of the page.
 _INCONCLUSIVE = 3
 _FILE = re.compile(r"^<!--- file: (?P<name>\S+) -->\n\n(?P<fence>```\w+\n)(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
@@ -87,9 +92,9 @@ def commands_of(block: str) -> Iterator[Command]:
 
 
 class Checkout:
-    """A copy of the checkout with labs of its own, in which a page's commands run."""
+    """A copy of the checkout with labs of its own, in which a page's commands run: forked, or started each."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, is_forked: bool) -> None:
         self.folder = folder / "rackloop"
         self._home = folder / "home"
         self._home.mkdir()
@@ -102,9 +107,6 @@ class Checkout:
         (self.folder / "native" / "target").symlink_to(ROOT / "native" / "target")
         (self.folder / ".rackloop").symlink_to(ROOT / ".rackloop")
         (self.folder / "small.yaml").write_text(_SMALL)
-        # The installation is this checkout's: what is shown after it is asked of the copy's own code.
-        entrance = self.folder / "rackloop"
-        entrance.write_text(f'#!/bin/sh\n[ "$1" = test ] && exit\nexec {sys.executable} -P -m rackloop_cli.main "$@"\n')
         roots = sorted(path.parents[1] for path in self.folder.glob("*/rackloop*/__init__.py"))
         self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "RACKLOOP_"))},
@@ -113,6 +115,15 @@ class Checkout:
             "COLUMNS": "200",
             "NO_COLOR": "1",
         }
+        # The installation is this checkout's: what is shown after it is asked of the copy's own code.
+        command, self._passed = f"{sys.executable} -P -m rackloop_cli.main", []
+        self._forks = ExitStack()
+        if is_forked:
+            tests = self.folder / "tests"
+            forks = command_forks(tests / "command_forks.py", self.folder, self._environment)
+            self._passed = [self._forks.enter_context(forks).fileno()]
+            command = f"{sys.executable} -I -S {tests / 'fork_client.py'} {self._passed[0]}"
+        (self.folder / "rackloop").write_text(f'#!/bin/sh\n[ "$1" = test ] && exit\nexec {command} "$@"\n')
 
     def run(self, line: str) -> tuple[int, str]:
         """Run a line of the shell; its exit status, and all that it said."""
@@ -120,6 +131,7 @@ class Checkout:
             ["bash", "-c", line],
             cwd=self.folder,
             env=self._environment,
+            pass_fds=self._passed,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -133,6 +145,7 @@ class Checkout:
         """Take down the labs that the page left up."""
         for lab in sorted((self._home / ".local" / "state" / "rackloop" / "labs").glob("*")):
             self.run(f"./rackloop lab down {lab.name}")
+        self._forks.close()
 
 
 def find_files(document: Document) -> Iterator[Region]:
@@ -151,7 +164,8 @@ def _write(example: Example) -> None:
 def _checkout(example: Example) -> Checkout:
     """The checkout of the example's page."""
     if "_checkout" not in example.namespace:
-        example.namespace["_checkout"] = checkout = Checkout(Path.cwd())
+        is_forked = example.document.text.count("$ ./rackloop ") >= _MANY
+        example.namespace["_checkout"] = checkout = Checkout(Path.cwd(), is_forked=is_forked)
         example.namespace["_page"].callback(checkout.close)
     found: Checkout = example.namespace["_checkout"]
     return found
