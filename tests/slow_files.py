@@ -1,6 +1,7 @@
 """The files of tests that take longest, which begin first: the last to begin is not waited for by idle workers."""
 
 SLOW_FILES = (
+    "tests/contracts/test_provision_site.py",
     "tests/contracts/test_provision.py",
     "tests/contracts/test_power_rack.py",
     "tests/contracts/test_power_contract.py",
@@ -11,7 +12,9 @@ SLOW_FILES = (
     "tests/contracts/test_served_drives.py",
     "tests/contracts/test_replay.py",
     "tests/contracts/test_host_breakables.py",
-    "tests/contracts/test_md_kernel.py",
+    "tests/contracts/test_faults_killed.py",
+    "tests/contracts/test_characterize_io.py",
+    "tests/contracts/test_tail_latency_measured.py",
     "tests/contracts/test_nbd_conformance.py",
     "tests/e2e/test_storm_of_kills.py",
     "tests/e2e/test_characterize.py",
@@ -19,4 +22,12 @@ SLOW_FILES = (
     "tests/e2e/test_schedules.py",
     "tests/e2e/test_leases.py",
     "tests/e2e/test_interrupted.py",
+    "README.md",
+    "docs/how-to/provision-servers.md",
+    "docs/how-to/reproduce-a-failing-schedule.md",
+    "docs/tutorials/your-own-test.md",
+    "tests/meta/test_generators.py",
+    "docs/how-to/replay-a-trace.md",
+    "docs/tutorials/first-report.md",
+    "tests/meta/test_playbooks.py",
 )

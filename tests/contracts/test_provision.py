@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,44 +15,13 @@ import pytest
 from rackloop.clock import Deadline
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected, ToolError
 from rackloop.lab import FileSecret
-from rackloop.plan import find_playbook
 from rackloop_drivers.host import SshAccess
-from rackloop_drivers.provision import Provisioned, Provisioner, TaskDone, TaskStatus
-from rackloop_labs import ssh_accesses
+from rackloop_drivers.provision import Provisioner, TaskDone, TaskStatus
 from tests.deadlines import CLOCK
 from tests.mock_rack import MockRack
+from tests.playbooks import accesses, play
 
-# Everything that a role may change on a mock server, as one text.
-STATE = (
-    "cd /; find etc var/lib -xdev -printf '%p %y %m %U\\n' | sort;"
-    " find etc var/lib -xdev -type f -exec sha256sum {} + | sort;"
-    " cat /proc/sys/net/ipv4/tcp_[rw]mem; ip link show lo"
-)
 SCRATCH = ("/dev/disk/by-id/wwn-0x5000c500a0000003", "/dev/disk/by-id/ata-RL_SATA_SSD_RL000004")
-ROLES_OF_FILES = (
-    *("kernel_ahci", "network_tuning", "iscsi_target", "iscsi_initiator"),
-    *("nvme_tcp_target", "nvme_tcp_host"),
-)
-
-
-def accesses(rack: MockRack, *servers: str) -> dict[str, SshAccess]:
-    found = ssh_accesses(rack.lab, rack.endpoints)
-    return {name: found[name] for name in servers}
-
-
-def play(
-    rack: MockRack,
-    playbook: str | Path,
-    *servers: str,
-    within_s: float = 300.0,
-    tasks: list[TaskDone] | None = None,
-    reaches: Mapping[str, SshAccess] | None = None,
-    **more: Any,
-) -> Provisioned:
-    """Run a playbook on servers; ``tasks`` receives what ended even where the whole fails."""
-    ended = [] if tasks is None else tasks
-    provisioner = Provisioner(rack.lab, reaches or accesses(rack, *servers), CLOCK)
-    return provisioner.run(find_playbook(playbook), Deadline.after(CLOCK, within_s), on_task=ended.append, **more)
 
 
 def written(folder: Path, tasks: str) -> Path:
@@ -61,36 +30,6 @@ def written(folder: Path, tasks: str) -> Path:
     path = folder / "own.yml"
     path.write_text(f"- name: Own\n  hosts: servers\n  gather_facts: false\n  tasks:\n    {indented}\n")
     return path
-
-
-def test_the_site_is_provisioned_once_and_taken_back_exactly(rack: MockRack) -> None:
-    before = rack.says("srv4", STATE)
-    first = play(rack, "site", "srv1", "srv4")
-    changed = {(task.host, task.role) for task in first.tasks if task.status is TaskStatus.CHANGED}
-    # Server 1 is of the stack vanilla: its kernel stays as it came.
-    assert changed == {(host, role) for host in ("srv1", "srv4") for role in ROLES_OF_FILES} - {("srv1", "kernel_ahci")}
-    assert "mtu 9000" in rack.says("srv4", "ip link show lo")
-    assert rack.says("srv4", "cat /etc/modprobe.d/rackloop.conf").startswith(
-        "options libata force=nodbdelay,rstonce,nolpm\noptions ahci mobile_lpm_policy=1\n"
-    )
-    assert "cannot be written (Read-only file system)" in reason(first, "srv4", "base_tools", "Install the packages")
-    assert "user namespace" in reason(first, "srv4", "nvme_tcp_target", "Load the target's kernel modules")
-    assert "systemd is not running" in reason(first, "srv4", "iscsi_target", "Enable and start the target service")
-    assert all(task.reason for task in first.tasks if task.status is TaskStatus.SKIPPED)
-
-    assert play(rack, "site", "srv4").hosts["srv4"].changed == 0
-
-    undone = play(rack, "undo", "srv1", "srv4")
-    assert undone.hosts["srv4"].changed == len(ROLES_OF_FILES)
-    assert rack.says("srv4", STATE) == before
-    assert play(rack, "undo", "srv4").hosts["srv4"].changed == 0
-
-
-def reason(done: Provisioned, host: str, role: str, name: str) -> str:
-    """Why one task was skipped on one server."""
-    (task,) = [task for task in done.tasks if (task.host, task.role, task.task) == (host, role, name)]
-    assert task.status is TaskStatus.SKIPPED
-    return task.reason or ""
 
 
 def test_only_the_roles_that_are_chosen_run_with_the_variables_that_are_given(rack: MockRack) -> None:
