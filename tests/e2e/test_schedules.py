@@ -102,6 +102,8 @@ def test_what_the_lab_cannot_have_is_refused_before_anything_is_touched(rackloop
 def test_a_failing_run_is_shrunk_to_a_plan_that_fails_with_the_least(rackloop: CommandLine, plan: Path) -> None:
     at = ("--testplans", plan.parent, "--lab", "mock")
     (plan.parent / "storm.yaml").write_text(SCRIPT)
+    # Ten runs, each of which would bring the rack up and down.
+    assert rackloop("lab", "up", "mock").status == 0
     assert rackloop("run", plan, *at, "--seed", "7", "--out", "results").status == 1
     assert not (plan.parent / "results" / "report").exists()
     shrunk = rackloop("schedule", "shrink", "results", *at, "--runs", "8")
