@@ -74,24 +74,6 @@ DECLARED: dict[str, Declared] = {
         ),
         _ROOT,
     ),
-    "hdparm-I": {
-        "missing *": "lines of what rackd does not model are left out",
-        "stderr: missing SG_IO: *": "QEMU's drive refuses a question that hdparm asks by the way",
-        "extra \tSupported: *": _NEWER,
-        "extra \tLikely used: *": _NEWER,
-        "extra Checksum: correct": _NEWER,
-        **dict.fromkeys(
-            (
-                "extra \t    \tSecurity Mode feature set",
-                "extra Security: ",
-                "extra \tMaster password *",
-                "extra \t\tsupported*",
-                "extra \tnot\t*",
-                "extra *SECURITY ERASE UNIT*",
-            ),
-            "a disk of a mock server has the Security feature set, QEMU's has not",
-        ),
-    },
     "lsscsi": {"* disk    QEMU     QEMU HARDDISK *": _PLACE},
     "lsscsi-s": {"* disk    QEMU     QEMU HARDDISK *": _PLACE},
     "smartctl-x-nvme.json": dict.fromkeys(
