@@ -87,6 +87,13 @@ def test_the_bench_verb_runs_every_benchmark() -> None:
     }
 
 
+def test_a_verb_runs_every_folder_of_tests() -> None:
+    run = set(re.findall(r"tests/[\w/]+", (ROOT / "tox.ini").read_text(encoding="utf-8")))
+    # A package that is built and installed first: tests/e2e/test_own_driver.py runs its tests.
+    folders = {f"tests/{path.relative_to(ROOT / 'tests').parts[0]}" for path in (ROOT / "tests").rglob("test_*.py")}
+    assert folders - run == {"tests/own_driver"}
+
+
 def test_the_slow_files_are_there() -> None:
     assert [name for name in SLOW_FILES if not (ROOT / name).is_file()] == []
 
