@@ -25,6 +25,7 @@ def one_guest(rackloop: CommandLine, name: str) -> Path:
     document["servers"] = {SERVER: document["servers"][SERVER]}
     document["drives"] = {name: document["drives"][name] for name in ("d01", "d02")}
     document["baseline"] = {SERVER: {"p0": "d01", "p1": "d02"}}
+    document["times"] = {"act": "300 s", "answer": "30 s", "tools": "300 s"}
     return rackloop.write(f"{name}.yaml", document)
 
 
