@@ -57,6 +57,7 @@ pytestmark = pytest.mark.rackloop(
 
 def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
     """The two drives of each profile that take turns behind the port: they are filled with identified blocks."""
+    _server(lab, parameters)
     return [drive for profile in parameters["profiles"] for drive in _pair(lab, profile)]
 
 

@@ -35,7 +35,10 @@ def found(rackloop: CommandLine) -> Path:
 
 def test_what_a_real_rack_cannot_do_is_known_before_anything_is_erased(rackloop: CommandLine, found: Path) -> None:
     needing_probe = {"fabric/remap_latency", "fabric/identity", "fabric/undisturbed_io"}
-    assert blocked(rackloop, found).keys() == {"disaggregation/failure"}, "no drive of it can be made to fail"
+    reasons = blocked(rackloop, found)
+    assert reasons.keys() == {"disaggregation/failure", "fabric/switched_throughput"}
+    assert "can have the fault fail_stop" in reasons["disaggregation/failure"]
+    assert "has the stack comreset" in reasons["fabric/switched_throughput"]
     document = yaml.safe_load(found.read_text())
     del document["servers"]["srv1"]["paths"]
     found.write_text(yaml.safe_dump(document))
