@@ -61,6 +61,9 @@ def test_each_port_and_tool_is_used_once_and_what_fails_is_named(rackloop: Comma
     assert live.status == 0, live
     assert "16 ports" in live.out
     assert "; 0 failed" in live.out
+    # A file of the current folder by its name is the same file.
+    named = rackloop("lab", "check", found.name, "--live")
+    assert "(physical), live: " in named.out, named
     assert rackloop("power", "mock", "off", "srv2").status == 0
     assert failed_of(rackloop, "mock") == {"srv2", *(f"srv2.p{number}" for number in range(4))}
     assert rackloop("power", "mock", "on", "srv2").status == 0

@@ -72,8 +72,9 @@ def run(paths: Sequence[str], *, json: bool = False, schema: bool = False, live:
         stops = sum(len(found) for found in here.values())
         more = f"; a run from this machine would stop at {counted(stops, 'thing')}" if stops else ""
         print(f"{counted(len(problems), 'file')}, {broken} with problems, {counted(total, 'problem')}{more}")
-        for lab in (found for path, found in checked if path in used and isinstance(found, Lab)):
-            _tell(lab, used[lab.source])
+        for path, found in checked:
+            if path in used and isinstance(found, Lab):
+                _tell(found, used[path])
     if any(problems.values()):
         return EXIT_BAD_INPUT
     return EXIT_LAB_FAILED if any(one.problem for tried in used.values() for one in tried) else EXIT_PASS
