@@ -105,7 +105,11 @@ fn unmounted(device: &str) -> Result<(), String> {
     let until_ns = now_ns() + LETS_GO_WITHIN_NS;
     loop {
         let flags = (OFlags::EXCL | OFlags::CLOEXEC).bits() as i32;
-        match OpenOptions::new().read(true).custom_flags(flags).open(device) {
+        match OpenOptions::new()
+            .read(true)
+            .custom_flags(flags)
+            .open(device)
+        {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy && now_ns() < until_ns => {
                 sleep_until(now_ns() + LOOKS_EVERY_NS, false);
             }
