@@ -19,7 +19,7 @@ from rackloop.portmap import Full, Partial, PortMap
 from rackloop.safety import Guard
 from rackloop.safety.leases import LeaseTerms, leased
 from rackloop.safety.store import open_store
-from rackloop_drivers.workload import Expected, RackProbe
+from rackloop_drivers.workload import FILE_SYSTEM, SECTOR_BEHIND, Expected, ProbeTarget, RackProbe
 from rackloop_labs import open_leased
 from tests.deadlines import CLOCK, soon
 from tests.e2e.command_line import CommandLine, wait_until
@@ -108,6 +108,33 @@ def test_a_drive_is_written_and_read_on_its_guest_wherever_it_is(up: CommandLine
             bench.device("srv3", "p2"), Expected(elsewhere.serial, 3, 5), soon(COMES_WITHIN_S), sectors=64
         )
         assert found.is_right, found
+        bench.equipment.fabric.apply(Full(lab.baseline_map()), soon(60))
+        once_online(drive, soon(COMES_WITHIN_S))
+    store.close()
+
+
+def test_a_port_is_armed_before_its_drive_is_there_which_is_mounted_then(up: CommandLine, tmp_path: Path) -> None:
+    lab = load_lab("virtual")
+    state, expected = LabState(up.state_home / "labs" / "virtual"), Expected(lab.drives["d01"].serial, 4, 5)
+    store = open_store(tmp_path / "store.sqlite", CLOCK)
+    with leased(lab, store, LeaseTerms()) as held, open_leased(lab, CLOCK, state, held, bring_up=False) as bench:
+        drive = bench.drive("srv1", "p0")
+        once_online(drive, soon(COMES_WITHIN_S))
+        guard = Guard(bench.lab, held, seen=bench.survey())
+        with guard.writable("d01", drive, bench.device("srv1", "p0"), soon(COMES_WITHIN_S)) as permit:
+            RackProbe(bench.host("srv1"), CLOCK).make_mountable(permit, expected, soon(COMES_WITHIN_S))
+        empty = bench.device("srv2", "p2").probe_target()
+        assert empty == f"/dev/disk/by-path/{bench.lab.servers['srv2'].paths['p2']}"
+        target = ProbeTarget("p2", empty, lba=SECTOR_BEHIND, file_system=FILE_SYSTEM)
+        probe = RackProbe(bench.host("srv2"), CLOCK)
+        with probe.remap_session([target], soon(COMES_WITHIN_S)) as session:
+            arm = session.arm("p2", expected, soon(COMES_WITHIN_S), timeout_s=COMES_WITHIN_S)
+            moved = Partial(PortMap.of([(lab.switch_port("srv2", "p2"), 101)]))
+            applied = bench.equipment.fabric.apply(moved, soon(60))
+            read = session.wait_verified(arm, soon(2 * COMES_WITHIN_S))
+        assert (read.mount_error, read.wrong_drive) == (None, 0)
+        assert applied.commanded_ns < read.t_ns < (read.mounted_ns or 0)
+        # Nothing has it mounted any more, and it is taken away as any other.
         bench.equipment.fabric.apply(Full(lab.baseline_map()), soon(60))
         once_online(drive, soon(COMES_WITHIN_S))
     store.close()
