@@ -68,7 +68,7 @@ def test_the_check_of_a_description_names_it(tmp_path: Path, capsys: pytest.Capt
     file.write_text(load_lab("virtual").source.read_text().replace("console: ser2net", "console: tty"))
     assert check.run([str(file)]) == 2
     said = capsys.readouterr()
-    assert "rack.yaml:12:80: servers.srv1.console: is tty: a guest's console is reached as by ser2net" in said.err
+    assert "rack.yaml:12:88: servers.srv1.console: is tty: a guest's console is reached as by ser2net" in said.err
     assert said.out == "1 file, 1 with problems, 3 problems\n"
 
 
