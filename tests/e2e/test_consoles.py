@@ -11,9 +11,6 @@ import pytest
 
 from tests.e2e.command_line import CommandLine, Results
 
-# They look at the results of one run: one worker has all of them.
-pytestmark = pytest.mark.xdist_group("consoles")
-
 TESTS = '''
 """Servers that panic, with and without the test's doing."""
 

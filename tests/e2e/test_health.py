@@ -13,9 +13,6 @@ import pytest
 from rackloop.record import Judgement
 from tests.e2e.command_line import CommandLine, Results
 
-# They look at the results of one run: one worker has all of them.
-pytestmark = pytest.mark.xdist_group("health")
-
 TESTS = '''
 """What a test does, and what somebody else does meanwhile."""
 

@@ -12,9 +12,6 @@ import pytest
 
 from tests.e2e.command_line import CommandLine, Results
 
-# They share a package that is built: one worker has all of them.
-pytestmark = pytest.mark.xdist_group("own_driver")
-
 PACKAGE = Path(__file__).parents[1] / "own_driver"
 SWITCHED = """
 name: acme

@@ -15,9 +15,6 @@ from rackloop_models.local_erasure._mount import is_mounted
 from tests.e2e.command_line import CommandLine, Ended, wait_until
 from tests.e2e.store_rack import content, fault, mounted, needs_fuse, rack_with_stores
 
-# They share a rack: one worker has all of them.
-pytestmark = pytest.mark.xdist_group("store_commands")
-
 GROUP = 250 * 4096
 
 Store = Callable[..., Ended]

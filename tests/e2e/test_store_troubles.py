@@ -12,9 +12,6 @@ import pytest
 from tests.e2e.command_line import CommandLine, Running, wait_until
 from tests.e2e.store_rack import content, fault, mend, mounted, needs_fuse, rack_with_stores
 
-# They share a rack: one worker has all of them.
-pytestmark = pytest.mark.xdist_group("store_troubles")
-
 LONG = 16 << 20
 ENDING = [signal.SIGINT, signal.SIGTERM]
 
