@@ -1,4 +1,4 @@
-"""Server ports whose drives at the baseline may be erased: what else a server has is somebody's."""
+"""Server ports whose drives at the baseline may be erased."""
 
 from __future__ import annotations
 

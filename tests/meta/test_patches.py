@@ -17,6 +17,8 @@ WITHOUT = "a check is left out, or gets it wrong, to show that without it the re
 PATCHED: Mapping[str, tuple[int, str]] = {
     "tests/contracts/test_cabling.py": (1, SECONDS),
     "tests/contracts/test_direct_physical.py": (1, MACHINE),
+    "tests/contracts/test_fail_fast.py": (1, MACHINE),
+    "tests/contracts/test_interrupted_erasures.py": (1, MACHINE),
     "tests/contracts/test_physical_writing.py": (1, MACHINE),
     "tests/contracts/test_provision.py": (1, MACHINE),
     "tests/contracts/test_store_contract.py": (1, MACHINE),

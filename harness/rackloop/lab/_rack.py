@@ -166,7 +166,7 @@ class Lab(Description):
         }
 
     def time_s(self, name: TimeName) -> float:
-        """How long something may take here, in seconds: as described, or else as usual for this kind of lab."""
+        """The time in seconds that something may take here: as described, or else as usual for this kind of lab."""
         return float(getattr(self.times, name) or USUAL_S[self.kind][name])
 
     def switch_port(self, server: str, port: str) -> int:

@@ -1,4 +1,4 @@
-"""How long things may take on a rack: what its description says, or else what is usual for its kind."""
+"""The times that things may take on a rack: those of its description, or else the usual ones of its kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _Time: TypeAlias = Annotated[
 
 
 class Times(Description):
-    """How long things may take on this rack. A time that is not given is that of its kind of lab."""
+    """The times that things may take on this rack. A time that is not given is that of its kind of lab."""
 
     answer: _Time = None
     """How long a server may take to open an SSH session or begin a command before it counts as hung."""

@@ -43,7 +43,7 @@ class PluggedDrive:
         )
 
     def properties(self) -> dict[str, object]:
-        """What QEMU's device for it is told of it: its driver, its names, its sectors and its platters."""
+        """The properties of QEMU's device for it: its driver, its names, its sectors and its platters."""
         found: dict[str, object] = {"serial": self.serial, "logical_block_size": self.sector_bytes}
         if self.protocol == "nvme":
             return {"driver": "nvme", **found}

@@ -45,7 +45,7 @@ def places_of(lab: Lab, server: str) -> dict[str, PortPlace]:
 
 
 def sata_arguments(lab: Lab, server: str, nbd: Path) -> list[str]:
-    """What QEMU's command line says of a server's SATA drives, by the exports of rackd at ``nbd``."""
+    """The arguments of QEMU for a server's SATA drives, by the exports of rackd at ``nbd``."""
     joined, argv = lab.joined(server), list[str]()
     for port, place in places_of(lab, server).items():
         if place.sata is None:

@@ -51,7 +51,7 @@ fn is_partition(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// What is found at a port where a folder has these names.
+    /// The name that is found at a port where a folder has these names.
     fn found(port: &str, names: &[&str]) -> String {
         let folder = std::env::temp_dir().join(format!(
             "rackprobe-by-path-{}-{port}-{}",
