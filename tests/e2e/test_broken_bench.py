@@ -121,9 +121,9 @@ def test_a_drive_that_must_not_be_written_is_not(rackloop: CommandLine) -> None:
     drives = LAB["drives"] | {"d02": LAB["drives"]["d02"] | {"scratch": "false"}}
     lab = rackloop.write("lab.yaml", LAB | {"drives": drives})
     (test,) = run(rackloop, IDENTITY, lab=lab).values()
-    assert (test["verdict"], test["cause"]) == ("unknown", "test")
-    assert "drive d02 may not be written" in test["reason"]
-    assert "scratch" in test["reason"]
+    assert (test["verdict"], test["cause"]) == ("blocked", "lab")
+    assert "have no two scratch drives at its baseline" in test["reason"]
+    assert Results(rackloop.directory / "out").of_kind("act.announced") == []
 
 
 @contextmanager

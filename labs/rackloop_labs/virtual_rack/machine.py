@@ -154,6 +154,9 @@ class Machine:
             try:
                 await self.ask("device_del", {"id": device})
             except LabError as error:
+                if f"Device '{device}' not found" in str(error):
+                    # It had been asked before, and let go just now.
+                    return
                 if _IS_ASKED not in str(error):
                     raise
             if not await self.is_on():

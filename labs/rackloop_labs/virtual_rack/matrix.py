@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Collection, Coroutine, Mapping, Sequence
 from typing import Any, Protocol
@@ -14,6 +15,8 @@ from rackloop_drivers.fabric.flexfabric import PortMatrix
 from rackloop_labs.virtual_rack.guest_drives import PluggedDrive
 from rackloop_labs.virtual_rack.plugs import Socket
 
+# A guest on a busy machine lets go of a drive late.
+_AGAIN_S = 5.0
 _log = logging.getLogger("the rack")
 
 
@@ -34,8 +37,15 @@ class PluggingMatrix:
     """
 
     def __init__(
-        self, inner: PortMatrix, sockets: Mapping[int, Socket], drives: Mapping[int, PluggedDrive], plugs: Plugging
+        self,
+        inner: PortMatrix,
+        sockets: Mapping[int, Socket],
+        drives: Mapping[int, PluggedDrive],
+        plugs: Plugging,
+        *,
+        again_s: float = _AGAIN_S,
     ) -> None:
+        self._again_s = again_s
         self._inner = inner
         self._sockets = sockets
         self._drives = drives
@@ -116,17 +126,24 @@ class PluggingMatrix:
         self._is_changed.set()
 
     async def follow(self) -> None:
-        """Have the guests follow the map, change after change; never returns."""
+        """Have the guests follow the map, change after change; never returns.
+
+        What a guest did not do in time is asked of it again, now and then.
+        """
+        failed: list[LabError] = []
         while True:
-            await self._is_changed.wait()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._is_changed.wait(), self._again_s if failed else None)
             self._is_changed.clear()
-            for error in await self.catch_up():
-                _log.warning("%s", error)
+            known, failed = {str(error) for error in failed}, await self.catch_up()
+            for error in failed:
+                if str(error) not in known:
+                    _log.warning("%s", error)
 
     async def catch_up(self) -> list[LabError]:
         """Pull the drives whose circuit has ended, and plug those in that have a new one; what could not be done.
 
-        That is tried again after the next change.
+        :meth:`follow` tries that again.
         """
         wanted = self._circuits((await self._inner.get_map()).pairs)
         failed = await _all([self._pull(port) for port, drive in self._plugged.items() if wanted.get(port) != drive])

@@ -89,6 +89,25 @@ def test_guests_follow_every_change() -> None:
     with_matrix(test)
 
 
+def test_a_guest_that_is_late_is_asked_again() -> None:
+    async def test(plugs: RecordedPlugs, inner: MemoryMatrix, _: PluggingMatrix) -> None:
+        matrix = PluggingMatrix(inner, SOCKETS, DRIVES, plugs, again_s=0.0)
+        await matrix.catch_up()
+        plugs.taken()
+        plugs.held.add(1)
+        following = asyncio.create_task(matrix.follow())
+        await matrix.map(PortMap.of([(2, 11), (3, 12)]), full=False, generation=None)
+        while "d12 into 3" not in plugs.acts:
+            await asyncio.sleep(0)
+        plugs.held.clear()
+        while "d11 into 2" not in plugs.acts:
+            await asyncio.sleep(0)
+        following.cancel()
+        assert plugs.taken() == ["d12 into 3", "out of 1", "d11 into 2"]
+
+    with_matrix(test)
+
+
 def test_circuits_that_stay_are_not_touched() -> None:
     async def test(plugs: RecordedPlugs, _: MemoryMatrix, matrix: PluggingMatrix) -> None:
         await matrix.map(PortMap.of([(1, 11), (3, 12), (2, 20)]), full=True, generation=None)
