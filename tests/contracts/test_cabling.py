@@ -24,7 +24,7 @@ from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.host_tools import survey_host
 from rackloop_drivers.rackd import RackdControl
 from rackloop_fixtures.rack.start import require_cabling
-from rackloop_labs import Bench, MockLab, discovery, open_lab
+from rackloop_labs import Bench, MockLab, open_lab
 from rackloop_labs.discovery import cabling, check_cabling, inventories
 from tests.deadlines import CLOCK, soon
 from tests.nbd_wire import EIO, NbdWire
@@ -83,12 +83,6 @@ def rackd(home: Path) -> Iterator[RackdControl]:
             while not control.request("identify", deadline, server=server, port=port)["online"]:
                 CLOCK.sleep_until_ns(CLOCK.now_ns() + POLL_NS)
     control.close()
-
-
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cabling check that believes sooner that what is wrong stays wrong."""
-    monkeypatch.setattr(discovery, "_SETTLE_S", 1.0)
 
 
 @contextmanager
@@ -153,7 +147,6 @@ def test_a_right_rack_has_a_row_for_every_port_and_no_disagreement(bench: Bench)
     require_cabling(bench)
 
 
-@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(
     ("one", "other", "plugs"),
     [(101, 103, ("d01", "d03")), (101, 119, ("d01", "d19")), (1, 6, ("srv1.p0", "srv2.p1"))],
@@ -179,7 +172,6 @@ def test_the_command_has_a_row_for_every_port(home: Path, capsys: pytest.Capture
     assert "16 ports, 0 disagreements" in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("impatient")
 def test_the_command_names_the_cables_and_ends_with_3(
     rackd: RackdControl, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -29,6 +29,7 @@ SWITCHED = {
     "crash_on_remap": [FaultSpec("crash_on_remap", "d01")],
     "server_crash": [FaultSpec("server_crash", "srv2")],
     "server_hang": [FaultSpec("server_hang", "srv3")],
+    "server_nmi": [FaultSpec("server_nmi", "srv2")],
     "power_loss": [FaultSpec("power_loss", "srv1")],
     "power_loss of a drive": [FaultSpec("power_loss", "d04")],
     "partition": [FaultSpec("partition", "srv4")],
