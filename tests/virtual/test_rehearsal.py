@@ -15,15 +15,18 @@ from tests.virtual.guests import baseline_comes, endpoints_of
 
 
 def is_same_rack(found: Lab, described: Lab) -> None:
-    """Assert that servers, ports, drives and baseline of two descriptions are the same."""
+    """Assert that servers, ports, baseline and its drives are the same; a drive that no server has is in neither.
+
+    Nobody can ask what is behind a port of the switch that is joined to none.
+    """
     assert found.kind is described.kind is LabKind.PHYSICAL
     for name, server in described.servers.items():
         assert (found.servers[name].ports, found.servers[name].paths) == (server.ports, server.paths)
         assert found.servers[name].ssh == server.ssh
     assert found.baseline == described.baseline
-    assert found.drives.keys() == described.drives.keys()
-    for name, drive in described.drives.items():
-        one = found.drives[name]
+    assert found.drives.keys() == {name for server in described.servers for name in described.drives_of(server)}
+    for name, one in found.drives.items():
+        drive = described.drives[name]
         assert (one.profile, one.model, one.serial) == (drive.profile, drive.model, drive.serial)
         assert (one.size, one.port, one.by_path) == (drive.size, drive.port, None)
 
@@ -42,7 +45,8 @@ def test_servers_without_a_description_are_discovered(up: CommandLine, rehearsal
     ended = up("lab", "discover", "--name", "fresh", *hosts, *access, "--switch", f"tcp://{endpoints['switch']['tcp']}")
     assert ended.status == 0, ended
     fresh, described = load_lab(up.directory / "fresh.yaml"), load_lab(rehearsal)
-    assert {drive.serial for drive in fresh.drives.values()} == {drive.serial for drive in described.drives.values()}
+    joined = {name for server in described.servers for name in described.drives_of(server)}
+    assert {drive.serial for drive in fresh.drives.values()} == {described.drives[name].serial for name in joined}
     assert not any(drive.scratch for drive in fresh.drives.values())
     assert "which server port is in which of its ports cannot be seen" in (up.directory / "fresh.yaml").read_text()
 

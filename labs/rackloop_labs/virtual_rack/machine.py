@@ -26,6 +26,7 @@ _SSH = 22
 _FORWARDED = re.compile(r"TCP\[HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)\s+\S+\s+(\d+)")
 _PORT_OF_CONSOLE = re.compile(r"127\.0\.0\.1:(\d+)")
 _LAST_LINES = 12
+_PANIC = "Kernel panic"
 # The memory for translated code, of which QEMU by itself takes a gigabyte and more.
 _CODE_MIB = 96
 _POLL_S = 0.02
@@ -190,14 +191,16 @@ class Machine:
             said, _, rest = line.decode(errors="replace").rstrip("\n").partition(" ")
             if said == verb:
                 return rest.strip()
-        raise LabError(f"guest {self.name} ended: {await self._complaint()}; {self.last_words()}")
+        raise LabError(f"{self.name} ended: {await self._complaint()}; {self.last_words()}")
 
     def last_words(self) -> str:
-        """The end of its console."""
+        """The end of its console, with the line in which its kernel says why it panicked."""
         console = self._files.console
         text = console.read_text(errors="replace") if console.exists() else ""
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        return f"its console ends with: {' | '.join(lines[-_LAST_LINES:])}" if lines else "its console is empty"
+        # A trace of its calls comes after it, longer than what is shown.
+        why = [line for line in lines[:-_LAST_LINES] if _PANIC in line][-1:]
+        return f"its console ends with: {' | '.join(why + lines[-_LAST_LINES:])}" if lines else "its console is empty"
 
     async def save(self, folder: Path) -> None:
         """Stop the guest and save the state of its devices in ``folder``, beside its memory; then end."""
