@@ -33,7 +33,7 @@ EVERY_KIND = {
     "phy_drop", "phy_flap", "slow_training", "fail_stop", "fail_slow", "hang", "media_error", "corrupt",
     "crash_on_remap", "server_crash", "server_hang", "power_loss", "partition", "switch_power_loss", "stuck_port",
     "control_lost", "control_garbled", "bmc_unreachable", "miswire", "hot_unplug", "slot_power_loss", "device_off",
-    "link_disable", "phy_disable",
+    "link_disable", "phy_disable", "server_nmi",
 }  # fmt: skip
 
 
