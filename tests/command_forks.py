@@ -243,7 +243,8 @@ def _become(order: Mapping[str, Any]) -> None:
     os.environ.update(order["environment"])
     sys.argv[1:] = order["arguments"]
     sys.stdin = open(0, closefd=False)  # noqa: SIM115 - a descriptor, for as long as it lives
-    sys.stdout = open(1, "w", buffering=1 if os.isatty(1) else -1, closefd=False)  # noqa: SIM115
+    # By the line, so that what is said on both streams comes in its order, as a reader at a terminal has it.
+    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
 
 
