@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -37,9 +38,10 @@ def rack_with_stores(*drives: str) -> Iterator[CommandLine]:
 @contextmanager
 def mounted(rackloop: CommandLine, drive: str, folder: Path) -> Iterator[Running]:
     """The command that serves the store of a drive at a folder, which is made."""
-    folder.mkdir()
+    if not is_mounted(folder):
+        folder.mkdir(exist_ok=True)
     running = rackloop.start("store", "mock", "mount", drive, folder)
-    wait_until(lambda: folder.is_mount() or running.process.poll() is not None, lambda: "it was never mounted")
+    wait_until(lambda: _is_served(folder) or running.process.poll() is not None, lambda: "it was never mounted")
     assert running.process.poll() is None, running.end()
     try:
         yield running
@@ -48,6 +50,15 @@ def mounted(rackloop: CommandLine, drive: str, folder: Path) -> Iterator[Running
             running.kill()
         if is_mounted(folder):
             unmount(folder)
+
+
+def _is_served(folder: Path) -> bool:
+    try:
+        # The kernel remembers what a folder is; of this it asks the server, which may be gone.
+        os.statvfs(folder)
+        return folder.is_mount()
+    except OSError:
+        return False
 
 
 def content(length: int) -> bytes:

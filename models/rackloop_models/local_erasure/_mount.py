@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable
 from contextlib import suppress
 from ctypes.util import find_library
-from errno import ENOTCONN
+from errno import ECONNABORTED, ENOTCONN
 from pathlib import Path
 from threading import Event, Thread, main_thread
 from typing import Any
@@ -192,7 +192,7 @@ def _clean_up(directory: Path) -> None:
         # Not what the kernel may remember: it is to ask.
         os.statvfs(directory)
     except OSError as error:
-        if error.errno == ENOTCONN:
+        if error.errno in (ENOTCONN, ECONNABORTED):
             unmount(directory)
 
 
