@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rackloop.safety.leases import _shared_store
 from rackloop_drivers.host import LocalExecutor, SshHost
 from rackloop_drivers.workload import RackProbe
 from rackloop_labs.mock import MockBench
@@ -22,6 +23,12 @@ def rack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockRack]:
     """A mock lab that is up for the tests of one file."""
     with running_mock_rack(tmp_path_factory.mktemp("rack")) as rack:
         yield rack
+
+
+@pytest.fixture
+def own_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store of its own for the test, as the first user of a machine has."""
+    monkeypatch.setattr(_shared_store, "_SHARED", tmp_path)
 
 
 @pytest.fixture(scope="module")

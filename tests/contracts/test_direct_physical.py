@@ -13,7 +13,7 @@ from rackloop.errors import BadInput, FaultRefused, NotSupported
 from rackloop.faults import Faults, FaultSpec
 from rackloop.lab import Lab, LabState, once_online
 from rackloop.safety import heal
-from rackloop.safety.leases import HeldLease, _shared_store, leased
+from rackloop.safety.leases import HeldLease, leased
 from rackloop.safety.store import Store, open_store
 from rackloop.safety.undo import ActRecorder, Journal
 from rackloop_labs import Bench, open_lab
@@ -21,11 +21,7 @@ from tests.deadlines import CLOCK, soon
 from tests.described_rack import described
 from tests.mock_rack import MockRack, running_mock_rack
 
-
-@pytest.fixture(autouse=True)
-def own_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test has a store of its own, as the first user of a machine."""
-    monkeypatch.setattr(_shared_store, "_SHARED", tmp_path)
+pytestmark = pytest.mark.usefixtures("own_machine")
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +30,8 @@ def rack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockRack]:
         yield rack
 
 
-class Real:
-    """The rack, opened as a physical one."""
+class Unleased:
+    """The rack, opened as a physical one; no lease is held."""
 
     def __init__(self, lab: Lab, bench: Bench, store: Store) -> None:
         self.lab = lab
@@ -52,16 +48,16 @@ class Real:
 
 
 @pytest.fixture
-def real(rack: MockRack, tmp_path: Path) -> Iterator[Real]:
+def real(rack: MockRack, tmp_path: Path) -> Iterator[Unleased]:
     lab = described(rack, tmp_path)
     with ExitStack() as stack:
         bench = stack.enter_context(open_lab(lab, CLOCK, LabState.of(lab.name, root=tmp_path), None))
         store = open_store(tmp_path / "store.sqlite", CLOCK)
         stack.callback(store.close)
-        yield Real(lab, bench, store)
+        yield Unleased(lab, bench, store)
 
 
-def test_nothing_is_disturbed_without_a_lease(real: Real) -> None:
+def test_nothing_is_disturbed_without_a_lease(real: Unleased) -> None:
     for spec in (FaultSpec("hot_unplug", "ssd1"), FaultSpec("phy_drop", "node1.p0", {"down_s": 0.01})):
         with pytest.raises(BadInput, match="lab real is physical"):
             real.faults(None).begin(spec)
@@ -73,7 +69,7 @@ def test_nothing_is_disturbed_without_a_lease(real: Real) -> None:
     ("kind", "drive", "server"),
     [("hot_unplug", "ssd1", "node1"), ("slot_power_loss", "fast1", "node1"), ("device_off", "shelf1-1", "node2")],
 )
-def test_a_drive_goes_and_comes_under_a_lease(real: Real, kind: str, drive: str, server: str) -> None:
+def test_a_drive_goes_and_comes_under_a_lease(real: Unleased, kind: str, drive: str, server: str) -> None:
     serial = real.lab.drives[drive].serial
     with leased(real.lab, real.store) as lease, real.faults(lease) as faults:
         with faults.injected(FaultSpec(kind, drive)):
@@ -82,7 +78,7 @@ def test_a_drive_goes_and_comes_under_a_lease(real: Real, kind: str, drive: str,
     assert real.journal.standing("real") == []
 
 
-def test_one_phy_is_taken_away_by_one_fault_at_a_time(real: Real) -> None:
+def test_one_phy_is_taken_away_by_one_fault_at_a_time(real: Unleased) -> None:
     drop, off = FaultSpec("phy_drop", "node1.p2"), FaultSpec("phy_disable", "node1.p2")
     with leased(real.lab, real.store) as lease, real.faults(lease) as faults:
         for first, second in ((drop, off), (off, drop)):
@@ -91,7 +87,7 @@ def test_one_phy_is_taken_away_by_one_fault_at_a_time(real: Real) -> None:
     assert real.journal.standing("real") == []
 
 
-def test_what_nobody_mended_is_healed(real: Real) -> None:
+def test_what_nobody_mended_is_healed(real: Unleased) -> None:
     """Another process heals: it has the journal, and the servers have their notes."""
     # A link that a test before gave back is up before the kernel has found the drive behind it.
     once_online(real.bench.drive("node1", "p2"), soon(30))
@@ -106,7 +102,7 @@ def test_what_nobody_mended_is_healed(real: Real) -> None:
     assert real.bench.equipment.fabric.port_states([5], soon(30)) == {5: PortState.UP}
 
 
-def test_a_fault_that_no_journal_knows_of_is_named_and_left_alone(real: Real) -> None:
+def test_a_fault_that_no_journal_knows_of_is_named_and_left_alone(real: Unleased) -> None:
     """Whoever broke it kept another journal; it is the server that remembers."""
     slot = real.bench.equipment.breakable["slot:node1/p2"]
     slot.break_as("other/1", {"kind": "removed"}, soon(30))
@@ -120,7 +116,7 @@ def test_a_fault_that_no_journal_knows_of_is_named_and_left_alone(real: Real) ->
         assert heal(real.lab, real.journal, real.bench.equipment, CLOCK, soon(30), lease=lease).problems == ()
 
 
-def test_what_no_server_can_do_is_skipped_with_the_reason(real: Real) -> None:
+def test_what_no_server_can_do_is_skipped_with_the_reason(real: Unleased) -> None:
     with leased(real.lab, real.store) as lease:
         for spec in (FaultSpec("server_crash", "node1"), FaultSpec("device_off", "ssd1")):
             with pytest.raises(NotSupported):

@@ -11,11 +11,11 @@ import pytest
 from rackloop.errors import LabError
 from rackloop.lab import Lab, LabState, load_lab, once_online
 from rackloop.safety import Guard
-from rackloop_cli.main import main
 from rackloop_drivers.rackd import RackdControl
 from rackloop_drivers.workload import Expected, ProbeTarget, RackProbe
-from rackloop_labs import Bench, MockLab, open_lab
+from rackloop_labs import Bench, open_lab
 from tests.deadlines import CLOCK, soon
+from tests.discovered_rack import erasable_rack
 from tests.leased import EverythingLeased
 
 SERIALS = ("RL000001", "00123456")
@@ -25,18 +25,8 @@ SERIALS = ("RL000001", "00123456")
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """The mock rack as `lab discover` describes it, a physical one, whose owner lets it all be erased."""
-    name = f"empty-port-{os.getpid()}"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RACKLOOP_STATE_HOME", str(tmp_path_factory.mktemp("home")))
-        mock = MockLab(load_lab("mock"), CLOCK)
-        mock.up()
-        try:
-            file = tmp_path_factory.mktemp("found") / "found.yaml"
-            assert main(["lab", "discover", "mock", "--name", name, "--out", str(file)]) == 0
-            file.write_text(file.read_text().replace("scratch: false", "scratch: true"))
-            yield load_lab(file)
-        finally:
-            mock.down()
+    with erasable_rack(tmp_path_factory, f"empty-port-{os.getpid()}") as file:
+        yield load_lab(file)
 
 
 @pytest.fixture

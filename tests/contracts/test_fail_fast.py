@@ -9,7 +9,6 @@ from typing import Any, cast
 import pytest
 
 from rackloop.errors import BadInput, LabError, NotSupported
-from rackloop.safety.leases import _shared_store
 from rackloop_drivers.fail_fast import FAIL_FAST
 from rackloop_fixtures.rack.abilities import RackAbilities
 from rackloop_labs import open_lab
@@ -27,11 +26,7 @@ SETTINGS = {
 }
 """The tool that tells of a drive's setting, what it says at first, and once the drive fails within 0.2 s."""
 
-
-@pytest.fixture(autouse=True)
-def own_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test has a store of its own, as the first user of a machine."""
-    monkeypatch.setattr(_shared_store, "_SHARED", tmp_path)
+pytestmark = pytest.mark.usefixtures("own_machine")
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,7 @@ from rackloop_models.local_erasure import Layout, LocalStore, format_drive
 from rackloop_models.rack_erasure import StripeCode, StripedStore, format_store
 from rackloop_oracles.recovery import BlockSystem, Outcome, RecoveryOracle
 from tests.deadlines import CLOCK, soon
+from tests.discovered_rack import erasable_rack
 from tests.leased import EverythingLeased
 
 MIB = 1 << 20
@@ -34,20 +35,8 @@ Permit = Callable[[str], WritableDrive]
 @pytest.fixture(scope="module")
 def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The mock rack as `lab discover` describes it, a physical one, whose owner lets it all be erased."""
-    name = f"blocks-{os.getpid()}"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RACKLOOP_STATE_HOME", str(tmp_path_factory.mktemp("home")))
-        mock = MockLab(load_lab("mock"), CLOCK)
-        mock.up()
-        try:
-            file = tmp_path_factory.mktemp("found") / "found.yaml"
-            assert main(["lab", "discover", "mock", "--name", name, "--out", str(file)]) == 0
-            file.write_text(file.read_text().replace("scratch: false", "scratch: true"))
-            yield file
-        finally:
-            mock.down()
-            # All holders of a physical rack on one machine share a store, whose place this says.
-            Path(f"/var/tmp/rackloop-store-of-{name}").unlink(missing_ok=True)
+    with erasable_rack(tmp_path_factory, f"blocks-{os.getpid()}") as file:
+        yield file
 
 
 @pytest.fixture(scope="module")

@@ -15,42 +15,29 @@ from rackloop.faults import Faults, FaultSpec
 from rackloop.lab import Lab, LabState, Stack, load_lab, once_online
 from rackloop.portmap import Open
 from rackloop.safety import Guard, heal
-from rackloop.safety.leases import HeldLease, LeaseTerms, _shared_store, leased
+from rackloop.safety.leases import HeldLease, LeaseTerms, leased
 from rackloop.safety.store import Store, open_store
 from rackloop.safety.undo import ActRecorder, Journal, journalled, undoing
-from rackloop_cli.main import main
 from rackloop_drivers.rackd import RackdControl
-from rackloop_labs import Bench, MockLab, open_lab, open_leased
+from rackloop_labs import Bench, open_lab, open_leased
 from tests.deadlines import CLOCK, soon
+from tests.discovered_rack import discovered_rack
 
 SRV1 = LeaseTerms(servers=("srv1",))
 
-
-@pytest.fixture(autouse=True)
-def own_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test has a store of its own, as the first user of a machine."""
-    monkeypatch.setattr(_shared_store, "_SHARED", tmp_path)
+pytestmark = pytest.mark.usefixtures("own_machine")
 
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """The mock rack as `lab discover` describes it, a physical one, whose owner let two of its drives be erased."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RACKLOOP_STATE_HOME", str(tmp_path_factory.mktemp("home")))
-        mock = MockLab(load_lab("mock"), CLOCK)
-        mock.up()
-        try:
-            file = tmp_path_factory.mktemp("found") / "found.yaml"
-            assert main(["lab", "discover", "mock", "--name", "found", "--out", str(file)]) == 0
-            found = load_lab(file)
-            erasable = ("RL000001", "RL000003")
-            drives = {
-                name: drive.model_copy(update={"scratch": drive.serial in erasable})
-                for name, drive in found.drives.items()
-            }
-            yield found.model_copy(update={"drives": drives, "controllers": (socket.gethostname(),)})
-        finally:
-            mock.down()
+    with discovered_rack(tmp_path_factory, "found") as file:
+        found = load_lab(file)
+        erasable = ("RL000001", "RL000003")
+        drives = {
+            name: drive.model_copy(update={"scratch": drive.serial in erasable}) for name, drive in found.drives.items()
+        }
+        yield found.model_copy(update={"drives": drives, "controllers": (socket.gethostname(),)})
 
 
 @pytest.fixture

@@ -15,10 +15,7 @@ ENTRY = "an entry point that opens labs and stores itself is cut off from them"
 WITHOUT = "a check is left out, or gets it wrong, to show that without it the result is wrong"
 #: Files that patch, how often, and why. A file leaves the list, or its number shrinks, with its last patch.
 PATCHED: Mapping[str, tuple[int, str]] = {
-    "tests/contracts/test_direct_physical.py": (1, MACHINE),
-    "tests/contracts/test_fail_fast.py": (1, MACHINE),
-    "tests/contracts/test_interrupted_erasures.py": (1, MACHINE),
-    "tests/contracts/test_physical_writing.py": (1, MACHINE),
+    "tests/contracts/conftest.py": (1, MACHINE),
     "tests/contracts/test_provision.py": (1, MACHINE),
     "tests/contracts/test_store_contract.py": (1, MACHINE),
     "tests/contracts/test_store_turns.py": (1, SECONDS),

@@ -62,6 +62,8 @@ _SAS: Declared = {
 }
 _VALID: Declared = {"missing =======> VALID ARGUMENTS ARE: *": _FEWER, "extra =======> VALID ARGUMENTS ARE: *": _FEWER}
 
+SATA_DISK_WITH_LOGS = {**_SATA_DISK, **_SATA_LOGS}
+
 DECLARED: dict[str, Declared] = {
     "smartctl-a-nvme0.json": _NVME,
     "smartctl-x-nvme0.json": _NVME,
@@ -71,7 +73,7 @@ DECLARED: dict[str, Declared] = {
     "smartctl-a-sdb.json": _SATA,
     "smartctl-x-sdb.json": {**_SATA, **_SATA_LOGS},
     "smartctl-a-sdc.json": _SATA_DISK,
-    "smartctl-x-sdc.json": {**_SATA_DISK, **_SATA_LOGS},
+    "smartctl-x-sdc.json": SATA_DISK_WITH_LOGS,
     "smartctl-d-bad": _VALID,
     "smartctl-log-no-such": _VALID,
     "smartctl-option-no-arg": _VALID,

@@ -18,14 +18,13 @@ from tests.transcripts.drift import Declared, Recording, undeclared
 from tests.transcripts.guest import drift
 from tests.transcripts.guest_commands import COMMANDS, RETURNS
 from tests.transcripts.record_guest import drifted, keep, kept_recordings
+from tests.transcripts.test_smartctl_drift import SATA_DISK_WITH_LOGS
 from tests.transcripts.virtual_guest import virtual_guest
 
 _MORE = "the drive reports more than QEMU's"
 _NO_SELF_TEST = "QEMU's drive cannot log self-tests, or not in this log, and says so by the status"
 _ONE_NAMESPACE = "the drive has one namespace, so that its size is the controller's; QEMU's may have 256"
-_NO_TRIM = "a hard disk knows no TRIM, QEMU's does"
 _ROOT = "the guest's root is on one more, virtual disk, of which these are unknown"
-_EXTENDED = "the extended log stands for it where the drive has one"
 _NEWER = "the drive is of a newer standard than QEMU's"
 _PLACE = "a mock server's SCSI hosts are numbered by its ports, those of a kernel in the order in which they came"
 _GEOMETRY = "words of IDENTIFY that nothing here needs and rackd does not model"
@@ -99,27 +98,7 @@ DECLARED: dict[str, Declared] = {
         "extra temperature.drive_trip": _TRIP,
         "status 0, not 4": _NO_SELF_TEST,
     },
-    "smartctl-x-sata.json": {
-        **dict.fromkeys(
-            (
-                "extra form_factor",
-                "extra sata_version",
-                "extra interface_speed",
-                "extra read_lookahead",
-                "extra ata_log_directory",
-                "extra ata_device_statistics",
-                "extra sata_phy_event_counters",
-                "extra ata_smart_error_log.extended",
-                "extra ata_smart_self_test_log.extended",
-            ),
-            _MORE,
-        ),
-        "missing trim.deterministic": _NO_TRIM,
-        "missing trim.zeroed": _NO_TRIM,
-        "missing ata_smart_error_log.summary": _EXTENDED,
-        "missing ata_smart_self_test_log.standard": _EXTENDED,
-        "status 0, not 4": _NO_SELF_TEST,
-    },
+    "smartctl-x-sata.json": SATA_DISK_WITH_LOGS,
 }
 
 NOT_EMULATED = {

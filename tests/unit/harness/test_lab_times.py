@@ -13,23 +13,12 @@ from rackloop.lab import LabKind, TimeName, load_lab
 from rackloop_cli.main import main
 from rackloop_drivers.host import SshAccess
 from rackloop_labs.ssh_access import ssh_accesses
-
-RACK = """\
-name: rack
-kind: physical
-fabric: {driver: flexfabric, control: {tcp: 'switch:5025'}}
-servers:
-  srv1: {ports: {p0: 1}, ssh: srv1, known_hosts: known, jump: gate}
-jump_hosts:
-  gate: {ssh: 'gate:22', known_hosts: known}
-drives:
-  d01: {profile: sata-ssd, model: M, serial: A1, wwn: 5000c500a0000001, size: 8 GiB, port: 3, scratch: true}
-"""
+from tests.unit.harness.test_lab_problems import PHYSICAL
 
 
 def described(folder: Path, times: str = "") -> Path:
     path = folder / "rack.yaml"
-    path.write_text(RACK + times)
+    path.write_text(PHYSICAL + times)
     return path
 
 
