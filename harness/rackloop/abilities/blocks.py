@@ -1,4 +1,4 @@
-"""Bytes that are read and written in whole blocks, on which stores lie: in memory, in a file, or counted.
+"""Bytes that are read and written in whole blocks, on which stores lie: in a file, or counted.
 
 Systems under test that the harness plays itself are built on these. Sessions with drives are such blocks too
 (``rackloop_drivers.block``).
@@ -67,27 +67,6 @@ class PartwiseBlocks(FailFastBlocks, Protocol):
     """
 
     def read_parts_failing_fast(self, offset: int, buffer: bytearray | memoryview, part_bytes: int) -> list[int]: ...
-
-
-class MemoryBlocks:
-    """Blocks in memory, all zero at first. ``content`` may be looked at and damaged by tests."""
-
-    def __init__(self, size_bytes: int) -> None:
-        self.size_bytes = size_bytes
-        self.content = bytearray(size_bytes)
-
-    def read(self, offset: int, length: int) -> bytes:
-        """The bytes there. Raises ValueError beyond the end."""
-        _require_inside(offset, length, self.size_bytes)
-        return bytes(self.content[offset : offset + length])
-
-    def write(self, offset: int, data: bytes) -> None:
-        """Put bytes there. Raises ValueError beyond the end."""
-        _require_inside(offset, len(data), self.size_bytes)
-        self.content[offset : offset + len(data)] = data
-
-    def flush(self) -> None:
-        """Nothing to do: memory keeps nothing back."""
 
 
 class FileBlocks:

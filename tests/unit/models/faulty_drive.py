@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 
-from rackloop.abilities.blocks import BLOCK_BYTES, IoFailed, MemoryBlocks
+from rackloop.abilities.blocks import BLOCK_BYTES, IoFailed
 from rackloop.seed import Stream
+from tests.memory_blocks import MemoryBlocks
 
 
 class FaultyDrive:

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackloop.abilities.blocks import MemoryBlocks
 from rackloop.clock import VirtualClock
 from rackloop.seed import Stream, stream
 from rackloop_models.erasure import GF8
 from rackloop_models.local_erasure import Layout, LocalStore, NoRoom, UpdateMethod, format_drive
+from tests.memory_blocks import MemoryBlocks
 from tests.unit.models.crash_oracle import SECTOR, CrashOracle
 from tests.unit.models.faulty_drive import PowerCut, VolatileDrive
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from rackloop.abilities.blocks import IoFailed, MemoryBlocks
+from rackloop.abilities.blocks import IoFailed
 from rackloop.clock import VirtualClock
 from rackloop_models.local_erasure import SECTOR_BYTES, Layout, LocalStore, StoreInUse, format_drive
 from rackloop_models.local_erasure._file_system import LEFT_BY_LIBFUSE, FileSystem
 from rackloop_models.local_erasure._idle import IdleWork
+from tests.memory_blocks import MemoryBlocks
 
 LAYOUT = Layout(4, 2)
 

@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from rackloop.abilities.blocks import IoFailed, MemoryBlocks
+from rackloop.abilities.blocks import IoFailed
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput
 from rackloop_models.local_erasure import (
@@ -19,6 +19,7 @@ from rackloop_models.local_erasure import (
     StoredFile,
     format_drive,
 )
+from tests.memory_blocks import MemoryBlocks
 
 LAYOUT = Layout(8, 2)
 SECTOR = 4096

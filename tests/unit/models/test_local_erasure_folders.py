@@ -6,11 +6,11 @@ from contextlib import suppress
 
 import pytest
 
-from rackloop.abilities.blocks import MemoryBlocks
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput
 from rackloop.seed import Stream, stream
 from rackloop_models.local_erasure import Layout, LocalStore, format_drive
+from tests.memory_blocks import MemoryBlocks
 from tests.unit.models.faulty_drive import PowerCut, VolatileDrive
 
 Names = tuple[frozenset[str], frozenset[str]]

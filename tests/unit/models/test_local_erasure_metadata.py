@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.abilities.blocks import FileBlocks, MemoryBlocks
+from rackloop.abilities.blocks import FileBlocks
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput
 from rackloop_models.erasure import GF8, GF16
@@ -32,6 +32,7 @@ from rackloop_models.local_erasure._owner import Owner, started
 from rackloop_models.local_erasure._replicas import Sealed, seal, unseal
 from rackloop_models.local_erasure._statistics import Statistics
 from rackloop_models.local_erasure._superblock import Superblock
+from tests.memory_blocks import MemoryBlocks
 from tests.unit.models.faulty_drive import FaultyDrive
 from tests.unit.models.local_erasure_case import LAYOUT, SECTOR, formatted, on_drive, opened, pattern, with_file
 

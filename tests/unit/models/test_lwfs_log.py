@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackloop.abilities.blocks import BLOCK_BYTES, CountedBlocks, FileBlocks, MemoryBlocks, Part
+from rackloop.abilities.blocks import BLOCK_BYTES, CountedBlocks, FileBlocks, Part
 from rackloop_models.lwfs import (
     HEADER_BYTES,
     KEY_BYTES,
@@ -23,6 +23,7 @@ from rackloop_models.lwfs import (
     Token,
     TokenRefused,
 )
+from tests.memory_blocks import MemoryBlocks
 from tests.unit.models.lwfs_rack import SmallRack
 
 payloads = st.lists(st.binary(min_size=0, max_size=9000), min_size=1, max_size=5)

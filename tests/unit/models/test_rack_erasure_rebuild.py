@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from rackloop.abilities.blocks import BLOCK_BYTES, MemoryBlocks
+from rackloop.abilities.blocks import BLOCK_BYTES
 from rackloop.clock import RealClock, VirtualClock
 from rackloop.errors import BadInput, NotConnected
 from rackloop.seed import stream
@@ -25,6 +25,7 @@ from rackloop_models.rack_erasure import (
     format_store,
     needed_bytes,
 )
+from tests.memory_blocks import MemoryBlocks
 from tests.unit.models.striped_drives import Case, Drive, case
 
 SHAPE = failure([f"s{number}" for number in range(6)], ["p0", "p1", "p2", "p3"], [f"d{n}" for n in range(16)], 4)

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackloop.abilities.blocks import MemoryBlocks
 from rackloop.clock import Deadline, RealClock, VirtualClock
 from rackloop.measurement import Verdict
 from rackloop.seed import Stream, stream
@@ -24,6 +23,7 @@ from rackloop_oracles.recovery import (
     RecoveryOracle,
     Repairs,
 )
+from tests.memory_blocks import MemoryBlocks
 from tests.unit.oracles.faulty_blocks import DriveEraser, FaultyBlocks, SectorEraser, faulty_drives
 from tests.unit.oracles.judged_system import judged
 from tests.unit.oracles.recovery_doubles import VolatileBlocks

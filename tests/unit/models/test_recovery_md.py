@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from rackloop.abilities import Completed, Process
-from rackloop.abilities.blocks import MemoryBlocks
 from rackloop.clock import Deadline, RealClock, VirtualClock
 from rackloop.errors import BadInput, DeadlineExceeded, ProtocolError, ToolError
 from rackloop_drivers.host import LocalExecutor
 from rackloop_models.under_test import MdArray, MdMember, MdSystem, md_stripe, parse_md
 from rackloop_oracles.recovery import Forgets, Health, Place, Placed, Repairs, SilentCorruption, SystemUnderTest
+from tests.memory_blocks import MemoryBlocks
 
 DATA = Path(__file__).parent / "data" / "md"
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 from collections.abc import Mapping, Sequence
 
-from rackloop.abilities.blocks import Blocks, IoFailed, MemoryBlocks
+from rackloop.abilities.blocks import Blocks, IoFailed
 from rackloop.errors import NotSupported
 from rackloop_oracles.recovery import Place
+from tests.memory_blocks import MemoryBlocks
 
 SECTOR = 4096
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rackloop.abilities.blocks import IoFailed, MemoryBlocks
+from rackloop.abilities.blocks import IoFailed
 from rackloop.clock import Deadline, RealClock
 from rackloop.seed import Stream
 from rackloop_oracles.recovery import (
@@ -20,6 +20,7 @@ from rackloop_oracles.recovery import (
     SelfDescription,
     SystemUnderTest,
 )
+from tests.memory_blocks import MemoryBlocks
 
 SEED = 11
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackloop.abilities.blocks import MemoryBlocks
 from rackloop.clock import Deadline, RealClock
 from rackloop.measurement import Verdict
 from rackloop_oracles.recovery import (
@@ -29,6 +28,7 @@ from rackloop_oracles.recovery import (
     SelfDescription,
     SilentCorruption,
 )
+from tests.memory_blocks import MemoryBlocks
 from tests.unit.oracles.coded_store import CodedStore
 from tests.unit.oracles.faulty_blocks import SECTOR, DriveEraser, SectorEraser
 from tests.unit.oracles.judged_system import judged

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackloop.abilities.blocks import IoFailed, MemoryBlocks
+from rackloop.abilities.blocks import IoFailed
 from rackloop.errors import BadInput, DeadlineExceeded
 from rackloop.seed import Stream, stream
 from rackloop_oracles.recovery import BlocksMissing, BlockSystem, Outcome, RecoveryOracle, Stripe
+from tests.memory_blocks import MemoryBlocks
 from tests.unit.oracles.recovery_doubles import (
     Defective,
     Hanging,

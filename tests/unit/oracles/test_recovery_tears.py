@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from rackloop.abilities.blocks import MemoryBlocks
 from rackloop_oracles.recovery import BlockSystem, Outcome, RecoveryOracle
+from tests.memory_blocks import MemoryBlocks
 from tests.unit.oracles.recovery_doubles import oracle_of, sectors_of
 
 BLOCK = 4096

@@ -7,10 +7,11 @@ from threading import Event
 
 import pytest
 
-from rackloop.abilities.blocks import BLOCK_BYTES, IoFailed, MemoryBlocks, PartwiseBlocks
+from rackloop.abilities.blocks import BLOCK_BYTES, IoFailed, PartwiseBlocks
 from rackloop.clock import VirtualClock
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected
 from rackloop_cli.store.drive_errors import DriveAtPort, named
+from tests.memory_blocks import MemoryBlocks
 
 URI = "nbd+unix:///srv1.p0?socket=/somewhere"
 
