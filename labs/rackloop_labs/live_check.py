@@ -152,7 +152,8 @@ def _device(bench: Bench, server: str, port: str) -> BlockDevice:
         return drive_in_slot(bench, server, port, described.expander_slot or 0)[1]
     if described.wwn is None:
         raise LabError(f"drive {first} has no wwn: in its description, by which it would be found")
-    return HostPath(bench.host(server), f"/dev/disk/by-id/wwn-0x{described.wwn}", bench.clock)
+    node, within_s = f"/dev/disk/by-id/wwn-0x{described.wwn}", lab.time_s("tools")
+    return HostPath(bench.host(server), node, bench.clock, within_s=within_s)
 
 
 def _in_expander(lab: Lab, expander: str) -> Iterable[str]:

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from rackloop_labs.rackd_drives import RackdDrives
 
 _SURVEY_S = 60.0
-# The probe is brought to a server on the first use.
-_PROBE_S = 30.0
 
 
 class PhysicalBench:
@@ -90,7 +88,8 @@ class PhysicalBench:
 
     def device(self, server: str, port: str) -> HostPath:
         """The node of the drive at the port, on the server; raises as :meth:`drive` does."""
-        return HostPath(self.host(server), self._path(server, port), self.clock)
+        within_s = self.lab.time_s("tools")
+        return HostPath(self.host(server), self._path(server, port), self.clock, within_s=within_s)
 
     def survey(self) -> list[DriveIdentity]:
         """Every drive that a server sees; those that the map joins to no server are not seen."""
@@ -132,7 +131,9 @@ class PhysicalBench:
         from rackloop_drivers.workload import RackProbe
 
         probe = RackProbe(self.host(server), self.clock)
-        return probe.device_events(take, ended, Deadline.after(self.clock, _PROBE_S), subsystems=SUBSYSTEMS)
+        # The probe is brought to a server on the first use.
+        within = Deadline.after(self.clock, self.lab.time_s("tools"))
+        return probe.device_events(take, ended, within, subsystems=SUBSYSTEMS)
 
     def announce(self, switch_ports: Collection[int]) -> None:
         """Tell the servers that take a drive by COMRESET on notice; the others notice by themselves.

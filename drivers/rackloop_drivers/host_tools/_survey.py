@@ -21,8 +21,10 @@ from rackloop_drivers.host_tools._sections import Section, parse_sections
 from rackloop_drivers.host_tools._smartctl import parse_smartctl
 from rackloop_drivers.host_tools._sysfs import Places, parse_by_path, parse_phys, parse_values
 
-# A drive that hangs is named as such; the others are read all the same.
+# A drive that hangs is named as such; the others are read all the same. A tool may take this long, and a part of the
+# whole where that is longer: on a slow server, of which the lab says so, it takes the longest.
 _TOOL_WAIT_S = 10
+_TOOL_PART = 4
 # A section comes in many pieces, and each piece that is sent by itself costs both ends as much as all of them together.
 _AT_ONCE = """
 survey() {{
@@ -106,7 +108,8 @@ class Answers:
         folder = files("rackloop_drivers.host_tools")
         texts = (folder.joinpath(name).read_text(encoding="utf-8") for name in ("sections.sh", *scripts))
         script = _AT_ONCE.format(script="".join(texts))
-        completed = executor.run(["sh", "-c", script, "survey", str(_TOOL_WAIT_S), *arguments], deadline)
+        wait_s = max(_TOOL_WAIT_S, int(deadline.remaining_s() / _TOOL_PART))
+        completed = executor.run(["sh", "-c", script, "survey", str(wait_s), *arguments], deadline)
         self._sections = {
             (section.kind, section.subject): section for section in parse_sections(completed.stdout, completed.stderr)
         }

@@ -13,7 +13,7 @@ from rackloop_drivers.block.host_path._serving import Serving
 from rackloop_drivers.host_tools import NoDriveThere, name_of, read_drive
 
 _BY_PATH = "/dev/disk/by-path/"
-_LOOK_S = 30.0
+_TAKES_S = 30.0
 
 
 class HostPath:
@@ -21,14 +21,24 @@ class HostPath:
 
     ``device`` is as :class:`~rackloop_drivers.drive.HostDrive` takes it, and ``location`` says it in the same words.
     With ``only`` it is that drive alone: it can be used once it is claimed, and then goes by a name that vanishes with
-    the drive. Raises LabError where no drive is there, ToolError and UnknownFormat as the tools do.
+    the drive. A question to the server may take ``within_s``. Raises LabError where no drive is there, ToolError and
+    UnknownFormat as the tools do.
     """
 
-    def __init__(self, executor: Executor, device: str, clock: Clock, *, only: DriveIdentity | None = None) -> None:
+    def __init__(
+        self,
+        executor: Executor,
+        device: str,
+        clock: Clock,
+        *,
+        only: DriveIdentity | None = None,
+        within_s: float = _TAKES_S,
+    ) -> None:
         self._executor = executor
         self._device = device
         self._clock = clock
         self._only = only
+        self._within_s = within_s
         self._name: str | None = None
         self._last: SeenDrive | None = None
 
@@ -54,7 +64,7 @@ class HostPath:
 
     def bound_to(self, identity: DriveIdentity) -> HostPath:
         """A path to that drive alone, to be claimed before it is used."""
-        bound = HostPath(self._executor, self._device, self._clock, only=identity)
+        bound = HostPath(self._executor, self._device, self._clock, only=identity, within_s=self._within_s)
         bound._last = self._last
         return bound
 
@@ -95,7 +105,8 @@ class HostPath:
         """Have rackprobe hold the drive on its server, until the claim is closed; it is checked there once more."""
         # Should another drive be there by now, the holder finds it out.
         seen = self._last or self._seen()
-        holder = Holder(self._executor, self._clock, _place(seen), self._only or seen.identity)
+        identity = self._only or seen.identity
+        holder = Holder(self._executor, self._clock, _place(seen), identity, within_s=self._within_s)
         self._name = holder.name
         return holder
 
@@ -112,7 +123,7 @@ class HostPath:
         return Serving(self._executor, self._clock, self.location, node, identity, writes=writes)
 
     def _seen(self) -> SeenDrive:
-        return self.seen(Deadline.after(self._clock, _LOOK_S))
+        return self.seen(Deadline.after(self._clock, self._within_s))
 
 
 def _place(seen: SeenDrive) -> str:

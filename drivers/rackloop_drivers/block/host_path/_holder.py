@@ -20,8 +20,6 @@ from rackloop_drivers.host_tools import deliver
 if TYPE_CHECKING:
     from rackloop.abilities import DriveIdentity, Executor
 
-_TAKE_S = 30.0
-_CHECK_S = 10.0
 _END_S = 5.0
 
 
@@ -31,12 +29,15 @@ class Holder:
     It holds ``node`` (O_EXCL) from when it is made until it is closed, or the connection ends. ``name`` is the name
     under ``/dev/disk/by-id`` that leads to the drive as long as it is there, and to no other. Raises LabError with
     every reason where the drive is not ``identity``, is in use or has no such name; ToolError where rackprobe
-    cannot run there.
+    cannot run there. To take the drive, and to compare it, may take ``within_s``.
     """
 
-    def __init__(self, executor: Executor, clock: Clock, node: str, identity: DriveIdentity) -> None:
-        deadline = Deadline.after(clock, _TAKE_S)
+    def __init__(
+        self, executor: Executor, clock: Clock, node: str, identity: DriveIdentity, *, within_s: float
+    ) -> None:
+        deadline = Deadline.after(clock, within_s)
         self._clock = clock
+        self._within_s = within_s
         self._node = node
         self._asking = Lock()
         binary = find_binary("rackprobe")
@@ -60,7 +61,7 @@ class Holder:
                 self._process.write_line(json.dumps({"op": "check"}))
             except ToolError as error:
                 raise LabError(f"the process that held {self._node} is gone; ask the guard again") from error
-            reasons = self._answer("checked", Deadline.after(self._clock, _CHECK_S))["reasons"]
+            reasons = self._answer("checked", Deadline.after(self._clock, self._within_s))["reasons"]
         if reasons:
             raise GuardRefused(drive_id, [str(reason) for reason in reasons])
 
