@@ -15,7 +15,7 @@ from rackloop.lab.yaml import Examined, Plain, Step, compose_file, examine, find
 from rackloop.measurement import Limit
 from rackloop.names import guess
 from rackloop.parameters import Parameter, declared_by, default_of, part
-from rackloop.plan._planfile import MOST_TESTS, WrittenEntry, WrittenLimit, WrittenPlan
+from rackloop.plan._planfile import MOST_TESTS, WrittenEntry, WrittenLimit, WrittenOn, WrittenPlan
 from rackloop.plan._playbooks import find_playbook, roles_of
 from rackloop.plan._testplans import Declared, files_by_name, path_of, read_declared
 from rackloop.units import parse_quantity
@@ -44,7 +44,8 @@ class PlanEntry:
 
     ``parameters`` are those that the plan, or a setting from outside, gives, as the test file's ``PARAMETERS`` declare
     them; the others keep their defaults. ``places`` says where each was given, and by the empty name where the entry
-    is: ``file:line:column``, or ``--set KEY=VALUE``. ``expected_health`` are the rules of
+    is: ``file:line:column``, or ``--set KEY=VALUE``. ``instead`` has the
+    parameters, and their places, of runs with some facts (``lab``, ``lab_kind``). ``expected_health`` are the rules of
     :mod:`rackloop.inspection.health` that it breaks on purpose. ``schedule`` has the faults that it plays. ``disturbs``
     are drives that may lose their links though they are not scratch.
     """
@@ -62,6 +63,7 @@ class PlanEntry:
     schedule: Schedule | RandomSchedule | None = None
     disturbs: tuple[str, ...] = ()
     places: Mapping[str, str] = field(default_factory=dict, compare=False)
+    instead: tuple[tuple[Mapping[str, str], Mapping[str, Any], Mapping[str, str]], ...] = ()
 
     @property
     def said_by(self) -> str:
@@ -254,20 +256,17 @@ def _entry(
         if function not in declared.functions:
             message = f"{name} has no test {function!r}; {guess(function, declared.functions)}"
             examined.report((*path, "test"), message)
-    parameters = {}
+    parameters: dict[str, Any] = {}
+    instead = []
     disturbed = {_disturbed(at): examined.place((*path, "disturbs", at)) for at in range(len(written.disturbs))}
     places = {"": examined.place(path), **disturbed}
     limits = []
     if declared:
-        for key, value in written.parameters.items():
-            here = (*path, "with", key)
-            if key not in declared.parameters:
-                examined.report(here, f"{name} has no such parameter; {guess(key, declared.parameters)}", key=True)
-                continue
-            parameters[key], problems = _value(value, declared.parameters[key])
-            places[key] = examined.place(here)
-            for place, problem in problems.items():
-                examined.report((*here, *place), problem)
+        parameters, given = _parameters(examined, (*path, "with"), written.parameters, declared, name)
+        places |= given
+        for index, other in enumerate(written.differing):
+            here = (*path, "instead", index, "with")
+            instead.append((_facts(other.on), *_parameters(examined, here, other.parameters, declared, name)))
         for index, limit in enumerate(written.limits):
             limits.append(_limit(examined, (*path, "limits", index), limit, name, declared.measures))
     for index, rule in enumerate(written.health.expect):
@@ -288,7 +287,29 @@ def _entry(
         disturbs=written.disturbs,
         schedule=_schedule(examined, path, written, declared, function or None),
         places=places,
+        instead=tuple(instead),
     )
+
+
+def _parameters(
+    examined: Examined[WrittenPlan], path: tuple[Step, ...], given: Mapping[str, Any], declared: Declared, test: str
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The parameters at a place of the plan, and where each stands; what the test file does not declare is reported."""
+    parameters, places = {}, {}
+    for key, value in given.items():
+        here = (*path, key)
+        if key not in declared.parameters:
+            examined.report(here, f"{test} has no such parameter; {guess(key, declared.parameters)}", key=True)
+            continue
+        parameters[key], problems = _value(value, declared.parameters[key])
+        places[key] = examined.place(here)
+        for place, problem in problems.items():
+            examined.report((*here, *place), problem)
+    return parameters, places
+
+
+def _facts(on: WrittenOn) -> dict[str, str]:
+    return {key: str(value) for key, value in on.model_dump(exclude_none=True).items()}
 
 
 def _schedule(
@@ -358,5 +379,5 @@ def _limit(
         maximum=bounds.get("max"),
         unit=unit,
         text=", ".join(f"{key} {text}" for key, text in texts.items()),
-        on={key: str(value) for key, value in written.on.model_dump(exclude_none=True).items()},
+        on=_facts(written.on),
     )

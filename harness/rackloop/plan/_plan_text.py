@@ -31,6 +31,8 @@ def plan_yaml(plan: Plan, entry: PlanEntry, schedule: Schedule, seed: int, *, re
 def _entry(entry: PlanEntry) -> Iterator[str]:
     if entry.requires:
         yield f"requires: {flow(list(entry.requires))}"
+    if entry.may_skip:
+        yield f"may_skip: {flow(list(entry.may_skip))}"
     if entry.parameters:
         yield f"with: {flow(_plain(entry.parameters))}"
     if entry.limits:

@@ -41,7 +41,7 @@ Dotted = Annotated[str, matching(_DOTTED, "a dotted name such as remap.latency")
 
 
 class WrittenOn(Description):
-    """The runs a limit is for."""
+    """The runs that a limit, or parameters, are for."""
 
     lab_kind: Annotated[LabKind, one_of(LabKind, LabKind)] | None = None
     """Only runs on this kind of lab: mock, virtual or physical."""
@@ -73,6 +73,15 @@ class WrittenHealth(Description):
     """Counters and kernel messages that the test moves itself, such as [media_errors, kernel.medium_error]."""
 
 
+class WrittenInstead(Description):
+    """Parameters on some labs, which outrank those of the entry."""
+
+    on: WrittenOn
+    """The lab or the kind of lab that they are for, such as {lab_kind: virtual}."""
+    parameters: Mapping[Name, Any] = Field(alias="with")
+    """Parameters that differ there, such as {remaps: 40}."""
+
+
 class WrittenEntry(Description):
     """One test of a plan."""
 
@@ -86,6 +95,8 @@ class WrittenEntry(Description):
     """What may be lacking: then it is skipped, not blocked; abilities, parts, equipment, such as [fabric.remap]."""
     parameters: Mapping[Name, Any] = Field(default={}, alias="with")
     """Parameters that differ from the test file's PARAMETERS, such as {remaps: 400}."""
+    differing: tuple[WrittenInstead, ...] = Field(default=(), alias="instead")
+    """Parameters that differ on some labs, such as [{on: {lab_kind: virtual}, with: {remaps: 40}}]."""
     limits: tuple[WrittenLimit, ...] = ()
     """What is demanded of its measures."""
     repeats: Annotated[int, whole(1, MOST_TESTS)] = 1

@@ -15,6 +15,7 @@ from rackloop.plan import Plan, PlanEntry, Provision, load_plan, override
 from rackloop.plan._planfile import (
     WrittenEntry,
     WrittenHealth,
+    WrittenInstead,
     WrittenLimit,
     WrittenOn,
     WrittenPlan,
@@ -279,6 +280,32 @@ def test_a_plan_says_what_a_test_does_to_the_racks_health(root: Path) -> None:
         load(written % "media_error", root)
 
 
+def test_parameters_may_differ_on_some_labs(root: Path) -> None:
+    written = "    instead:\n      - {on: {lab_kind: virtual}, with: {remaps: 4, down_ms: 3}}\n"
+    entry = load(PLAN.replace("    limits:\n", f"{written}    limits:\n"), root).tests[0]
+    [(on, parameters, places)] = entry.instead
+    assert (on, parameters) == ({"lab_kind": "virtual"}, {"remaps": 4, "down_ms": 3})
+    assert all(f"{root}/nightly.yaml:9:" in places[name] for name in parameters)
+    assert entry.parameters["remaps"] == 40
+
+
+@pytest.mark.parametrize(
+    ("instead", "words"),
+    [
+        ("{on: {lab_kind: virtual}, with: {remap: 4}}", "instead[0].with.remap: fabric/remap_latency has no such"),
+        ("{on: {lab_kind: virtual}, with: {remaps: few}}", "instead[0].with.remaps: expected a whole number"),
+        ("{on: {lab_kind: real}, with: {remaps: 4}}", "instead[0].on.lab_kind: 'real' is not known here; known: mock"),
+        ("{with: {remaps: 4}}", "instead[0].on: is missing"),
+        ("{on: {lab: one}}", "instead[0].with: is missing"),
+    ],
+)
+def test_a_mistake_in_what_differs_is_reported(instead: str, words: str, root: Path) -> None:
+    with pytest.raises(DescriptionError) as caught:
+        load(PLAN.replace("    limits:\n", f"    instead: [{instead}]\n    limits:\n"), root)
+    [problem] = [str(problem) for problem in caught.value.problems]
+    assert words in problem
+
+
 def test_a_plan_that_is_nowhere_is_bad_input(root: Path) -> None:
     load(PLAN, root)
     with pytest.raises(BadInput, match=r"no plan is named 'nightli' .*did you mean 'nightly'\?"):
@@ -289,7 +316,7 @@ def test_a_plan_that_is_nowhere_is_bad_input(root: Path) -> None:
 
 def test_the_reference_page_has_every_key_with_its_words() -> None:
     rows = (Path(__file__).parents[3] / "docs" / "reference" / "plan-file.md").read_text().splitlines()
-    for part in (WrittenPlan, WrittenProvision, WrittenEntry, WrittenHealth, WrittenLimit, WrittenOn):
+    for part in (WrittenPlan, WrittenProvision, WrittenEntry, WrittenInstead, WrittenHealth, WrittenLimit, WrittenOn):
         for name, field in part.model_fields.items():
             key = field.alias or name
             start, end = f"| `{key}` |", f" {field_texts(part)[key]} |"
