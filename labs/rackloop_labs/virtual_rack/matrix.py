@@ -31,8 +31,8 @@ class PluggingMatrix:
     """A :class:`~rackloop_drivers.fabric.flexfabric.PortMatrix` whose circuits are drives plugged into guests.
 
     ``inner`` keeps the map, its generation, the PHYs and the saved map. As with any circuit switch, a change is
-    executed and answered at once, and the servers follow: drives whose circuit has ended are pulled, and once every
-    guest has let go of its, those with a new circuit are plugged in. ``sockets`` and ``drives`` are what is behind the
+    executed and answered at once, and the servers follow: a drive whose circuit has ended is pulled, and once its guest
+    has let go of it, plugged in where its new circuit leads. ``sockets`` and ``drives`` are what is behind the
     ports; :meth:`follow` must be running.
     """
 
@@ -52,6 +52,7 @@ class PluggingMatrix:
         self._dark: set[int] = set()
         self._plugs = plugs
         self._plugged: dict[int, int] = {}
+        self._told: dict[int, str] = {}
         self._is_on = True
         self._is_changed = asyncio.Event()
 
@@ -134,23 +135,66 @@ class PluggingMatrix:
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._is_changed.wait(), self._again_s if failed else None)
-            self._is_changed.clear()
-            known, failed = {str(error) for error in failed}, await self.catch_up()
-            for error in failed:
-                if str(error) not in known:
-                    _log.warning("%s", error)
+            failed = await self.catch_up()
 
     async def catch_up(self) -> list[LabError]:
-        """Pull the drives whose circuit has ended, and plug those in that have a new one; what could not be done.
+        """Have the guests follow the map until all is as it says, but for what could not be done, which is returned.
 
-        :meth:`follow` tries that again.
+        A drive whose circuit has ended is pulled, and plugged in elsewhere once its guest has let go of it; no other
+        waits for it. Changes that are made meanwhile are followed as well, and have what failed be tried again.
         """
-        wanted = self._circuits((await self._inner.get_map()).pairs)
-        failed = await _all([self._pull(port) for port, drive in self._plugged.items() if wanted.get(port) != drive])
+        running: dict[asyncio.Future[None], tuple[int, int]] = {}
+        failed: dict[int, LabError] = {}
+        try:
+            while True:
+                self._is_changed.clear()
+                wanted = self._circuits((await self._inner.get_map()).pairs)
+                for (port, drive), act in self._due(wanted, running.values(), failed):
+                    running[asyncio.ensure_future(act)] = (port, drive)
+                if not running:
+                    return list(failed.values())
+                changed = asyncio.ensure_future(self._is_changed.wait())
+                done, _ = await asyncio.wait({*running, changed}, return_when=asyncio.FIRST_COMPLETED)
+                if not changed.cancel():
+                    failed.clear()
+                for act in done - {changed}:
+                    port, _ = running.pop(act)
+                    self._note(port, error := act.exception())
+                    if isinstance(error, LabError):
+                        failed[port] = error
+        finally:
+            for act in running:
+                act.cancel()
+
+    def _note(self, port: int, error: BaseException | None) -> None:
+        """Log what a guest did not do, once for as long as it is the same. Raises what is no LabError."""
+        if isinstance(error, LabError):
+            if self._told.get(port) != str(error):
+                _log.warning("%s", error)
+            self._told[port] = str(error)
+        elif error is not None:
+            raise error
+        else:
+            self._told.pop(port, None)
+
+    def _due(
+        self, wanted: Mapping[int, int], running: Collection[tuple[int, int]], failed: Collection[int]
+    ) -> list[tuple[tuple[int, int], Coroutine[Any, Any, None]]]:
+        """What is to be done now, with the port and the drive that each act is about: no two of one port or drive."""
+        at_work, on_the_way = {port for port, _ in running}, {drive for _, drive in running}
+        pulls = [
+            ((port, drive), self._pull(port))
+            for port, drive in self._plugged.items()
+            if wanted.get(port) != drive and port not in at_work and port not in failed
+        ]
         # A drive that a guest has not let go of is in no other guest.
-        still = set(self._plugged.values())
-        new = {port: drive for port, drive in wanted.items() if port not in self._plugged and drive not in still}
-        return failed + await _all([self._plug(port, drive) for port, drive in new.items()])
+        taken = {*self._plugged.values(), *on_the_way}
+        plugs = [
+            ((port, drive), self._plug(port, drive))
+            for port, drive in wanted.items()
+            if port not in self._plugged and port not in at_work and port not in failed and drive not in taken
+        ]
+        return pulls + plugs
 
     def _circuits(self, pairs: PortMap) -> dict[int, int]:
         """The port of the drive at each server port, while there is power."""
@@ -164,12 +208,3 @@ class PluggingMatrix:
     async def _pull(self, port: int) -> None:
         await self._plugs.pull(self._sockets[port])
         del self._plugged[port]
-
-
-async def _all(acts: Sequence[Coroutine[Any, Any, None]]) -> list[LabError]:
-    """Carry out all, side by side; the errors of those that fail."""
-    outcomes = await asyncio.gather(*acts, return_exceptions=True)
-    for outcome in outcomes:
-        if isinstance(outcome, BaseException) and not isinstance(outcome, LabError):
-            raise outcome
-    return [outcome for outcome in outcomes if isinstance(outcome, LabError)]

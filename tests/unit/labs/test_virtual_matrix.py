@@ -27,17 +27,20 @@ Test = Callable[["RecordedPlugs", MemoryMatrix, PluggingMatrix], Coroutine[Any, 
 
 
 class RecordedPlugs:
-    """Plugs that write down what they do; ``held`` names sockets that do not let go."""
+    """Plugs that write down what they do; ``held`` sockets do not let go, ``slow`` ones take until they are told."""
 
     def __init__(self) -> None:
         self.acts: list[str] = []
         self.held: set[int] = set()
+        self.slow: dict[int, asyncio.Event] = {}
 
     async def plug(self, socket: Socket, drive: PluggedDrive) -> None:
         self.acts.append(f"{drive.name} into {socket.slot}")
 
     async def pull(self, socket: Socket) -> None:
         await asyncio.sleep(0)
+        if socket.slot in self.slow:
+            await self.slow[socket.slot].wait()
         if socket.slot in self.held:
             raise LabError("it does not let go")
         self.acts.append(f"out of {socket.slot}")
@@ -104,6 +107,49 @@ def test_a_guest_that_is_late_is_asked_again() -> None:
             await asyncio.sleep(0)
         following.cancel()
         assert plugs.taken() == ["d12 into 3", "out of 1", "d11 into 2"]
+
+    with_matrix(test)
+
+
+def test_no_drive_waits_for_the_guest_of_another() -> None:
+    async def test(plugs: RecordedPlugs, _: MemoryMatrix, matrix: PluggingMatrix) -> None:
+        plugs.slow[1] = asyncio.Event()
+        following = asyncio.create_task(matrix.follow())
+        await matrix.map(PortMap.of([(2, 11), (3, 12)]), full=False, generation=None)
+        while "d12 into 3" not in plugs.acts:
+            await asyncio.sleep(0)
+        # Changes made while a guest takes its time are followed too.
+        await matrix.open([3], generation=None)
+        while "out of 3" not in plugs.acts:
+            await asyncio.sleep(0)
+        assert "d11 into 2" not in plugs.acts
+        plugs.slow[1].set()
+        while "d11 into 2" not in plugs.acts:
+            await asyncio.sleep(0)
+        following.cancel()
+        assert plugs.taken() == ["d12 into 3", "out of 3", "out of 1", "d11 into 2"]
+
+    with_matrix(test)
+
+
+def test_a_guest_that_does_not_let_go_is_asked_again_at_a_change_though_others_are_at_work(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def test(plugs: RecordedPlugs, _: MemoryMatrix, matrix: PluggingMatrix) -> None:
+        await matrix.map(PortMap.of([(3, 12)]), full=False, generation=None)
+        await matrix.catch_up()
+        plugs.held.add(1)
+        plugs.slow[3] = asyncio.Event()
+        following = asyncio.create_task(matrix.follow())
+        await matrix.open([11, 12], generation=None)
+        while not caplog.records:
+            await asyncio.sleep(0)
+        plugs.held.clear()
+        await matrix.map(PortMap.of([(2, 11)]), full=False, generation=None)
+        while "d11 into 2" not in plugs.acts:
+            await asyncio.sleep(0)
+        following.cancel()
+        assert [record.message for record in caplog.records] == ["it does not let go"]
 
     with_matrix(test)
 
