@@ -87,6 +87,9 @@ class RecordedActs:
     def limit_recovery(self, drive: AttachedDrive, reads: int, writes: int) -> None:
         self.asked.append(("limit_recovery", f"{drive.kernel_name}/{reads}/{writes}"))
 
+    def mark(self, drive: AttachedDrive, first: int, many: int) -> None:
+        self.asked.append(("mark", f"{drive.kernel_name}/{first}/{many}"))
+
     def remove(self, drive: AttachedDrive) -> None:
         self.asked.append(("remove", drive.kernel_name))
 

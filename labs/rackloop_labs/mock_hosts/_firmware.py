@@ -11,13 +11,15 @@ _ERASES_NS = 300_000_000
 class Firmware:
     """The state of a drive's own erasure and of its password, as of when it was looked at.
 
-    ``sanitizes`` says that it has sanitize operations, ``erased_by`` is the method of the last one, ``erased`` how much
-    of one that is under way is done. With a ``password`` the drive ``is_locked`` after a power cycle until it is given
-    that. ``limits`` are those of its error recovery for reads and writes, in the drive's own unit, None where it has
-    none to set; 0 is no limit, as after a power cycle.
+    ``sanitizes`` says that it has sanitize operations, ``marks`` that it makes sectors unreadable by request.
+    ``erased_by`` is the method of the last sanitize, ``erased`` how much of one that is under way is done. With a
+    ``password`` the drive ``is_locked`` after a power cycle until it is given that. ``limits`` are those of its error
+    recovery for reads and writes, in the drive's own unit, None where it has none to set; 0 is no limit, as after a
+    power cycle.
     """
 
     sanitizes: bool = False
+    marks: bool = False
     erased_by: str | None = None
     erased: float | None = None
     password: str | None = None

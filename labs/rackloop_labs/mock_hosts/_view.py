@@ -211,6 +211,10 @@ class HostActs(Protocol):
         """Set the limits of a drive's error recovery, in its own unit."""
         ...
 
+    def mark(self, drive: AttachedDrive, first: int, many: int) -> None:
+        """Make sectors unreadable until they are written."""
+        ...
+
     def remove(self, drive: AttachedDrive) -> None:
         """Have the kernel forget a drive until :meth:`rescan` or until its link comes up again."""
         ...

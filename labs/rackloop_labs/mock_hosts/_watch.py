@@ -29,7 +29,7 @@ _RESET_MS = 1.0
 _FOR_EVER_MS = 1e9
 _AT_ONCE_MS = 0.001
 # Every simulated drive erases itself, and has a limit of its error recovery.
-_FIRMWARE = Firmware(sanitizes=True, limits=(0, 0))
+_FIRMWARE = Firmware(sanitizes=True, marks=True, limits=(0, 0))
 
 
 class HostWatch:
@@ -214,6 +214,11 @@ class ServerActs:
         """Have the drive keep these limits, which change nothing of its simulated times."""
         cycles = drive.counters["power_cycles"]
         self._watch.keep(drive.drive_id, lambda kept: kept.with_limits(reads, writes, cycles))
+
+    def mark(self, drive: AttachedDrive, first: int, many: int) -> None:
+        """Have rackd fail reads of the sectors until they are written."""
+        fault = {"kind": "media_error", "lba": first, "sectors": many, "mode": "until_rewritten"}
+        self._watch.ask("fault", drive=drive.drive_id, fault=fault)
 
     def remove(self, drive: AttachedDrive) -> None:
         """Have the kernel forget the drive."""

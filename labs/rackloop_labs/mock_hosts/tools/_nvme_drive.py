@@ -12,7 +12,8 @@ SUBSYSTEM_VENDOR_ID = 0x1AF4
 IEEE_OUI = 0x525400  # where the namespace has no EUI-64 that says whose it is
 VERSION = 0x10400  # NVM Express 1.4
 ADMIN_COMMANDS = 0
-NVM_COMMANDS = 0x0C  # Dataset Management and Write Zeroes
+_NVM_COMMANDS = 0x0C  # Dataset Management and Write Zeroes
+_WRITE_UNCORRECTABLE = 0x02
 LOG_PAGES = 0
 FIRMWARE_UPDATES = 0x03
 SANITIZE_CAPABILITIES = 0x03  # crypto erase and block erase
@@ -31,6 +32,11 @@ NO_LBA = 0xFFFF_FFFF_FFFF_FFFF
 UNRECOVERED_READ = 0x4281
 
 _KELVIN = 273
+
+
+def nvm_commands(drive: AttachedDrive) -> int:
+    """The Optional NVM Command Support (ONCS) of a drive."""
+    return _NVM_COMMANDS | (_WRITE_UNCORRECTABLE if drive.firmware_state.marks else 0)
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def controller(drive: AttachedDrive) -> dict[str, Any]:
         "cqes": 0x44,
         "maxcmd": 0,
         "nn": 1,
-        "oncs": nvme.NVM_COMMANDS,
+        "oncs": nvme.nvm_commands(drive),
         **zero(("fuses", "fna"), 0),
         "vwc": 7,
         **zero(("awun", "awupf", "icsvscc", "nwpc", "acwu", "ocfs"), 0),

@@ -89,9 +89,11 @@ def _information(report: Report, drive: AttachedDrive) -> None:
 
 
 def _capabilities(report: Report, drive: AttachedDrive) -> None:
+    commands = nvme.nvm_commands(drive)
+    marks = "Wr_Unc " if drive.firmware_state.marks else ""
     report.say(
         f"Firmware Updates ({nvme.FIRMWARE_UPDATES:#04x}):            1 Slot, Slot 1 R/O",
-        f"Optional NVM Commands ({nvme.NVM_COMMANDS:#06x}):     DS_Mngmt Wr_Zero",
+        f"Optional NVM Commands ({commands:#06x}):     {marks}DS_Mngmt Wr_Zero",
         f"Maximum Data Transfer Size:         {1 << nvme.MAX_TRANSFER_EXPONENT} Pages",
         f"Warning  Comp. Temp. Threshold:     {nvme.WARNING_TEMPERATURE_K - _KELVIN} Celsius",
         f"Critical Comp. Temp. Threshold:     {nvme.CRITICAL_TEMPERATURE_K - _KELVIN} Celsius",

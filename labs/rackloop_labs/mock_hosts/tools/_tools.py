@@ -16,6 +16,7 @@ from rackloop_labs.mock_hosts.tools.setpci import setpci
 from rackloop_labs.mock_hosts.tools.sg_sanitize import sg_opcodes, sg_requests, sg_sanitize, sg_turs
 from rackloop_labs.mock_hosts.tools.sg_ses import sg_ses
 from rackloop_labs.mock_hosts.tools.sg_wr_mode import sg_wr_mode
+from rackloop_labs.mock_hosts.tools.sg_write_long import sg_write_long
 from rackloop_labs.mock_hosts.tools.smartctl import smartctl
 from rackloop_labs.mock_hosts.tools.smp import smp_discover, smp_phy_control
 
@@ -36,6 +37,7 @@ TOOLS: Mapping[str, Tool] = MappingProxyType(
         "sg_ses": sg_ses,
         "sg_turs": sg_turs,
         "sg_wr_mode": sg_wr_mode,
+        "sg_write_long": sg_write_long,
         "smartctl": smartctl,
         "smp_discover": smp_discover,
         "smp_phy_control": smp_phy_control,

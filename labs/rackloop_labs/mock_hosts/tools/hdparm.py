@@ -1,4 +1,4 @@
-"""``hdparm`` 9.65 on the ATA drives of a mock server: what they are, and how they erase themselves.
+"""``hdparm`` 9.65 on the ATA drives of a mock server: what they are, how they erase themselves, and sectors made bad.
 
 Flash has the Sanitize feature set, with block erase and crypto scramble; disks have the Security feature set alone.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from rackloop_labs.mock_hosts._view import Answer, AttachedDrive, HostActs, HostView
@@ -26,6 +27,7 @@ _FLAGS = {
     "--yes-i-know-what-i-am-doing": "sure",
 }
 _VALUED = {
+    "--make-bad-sector": "make-bad-sector",
     "--sanitize-overwrite": "sanitize-overwrite",
     "--sanitize-overwrite-passes": "passes",
     "--security-disable": "SECURITY_DISABLE",
@@ -40,6 +42,12 @@ This sanitize command destroys all user data.
 Please supply the --yes-i-know-what-i-am-doing flag if you really want this.
 Program aborted.
 """
+_UNSURE_OF_A_SECTOR = """Use of --make-bad-sector is VERY DANGEROUS.
+You are trying to deliberately corrupt a low-level sector on the media.
+Please supply the --yes-i-know-what-i-am-doing flag if you really want this.
+Program aborted.
+"""
+_BAD_SECTOR = re.compile(r"[fF]?(\d+)")
 _WHOLE = 0xFFFF
 _MINUTES = 2
 
@@ -65,6 +73,8 @@ def hdparm(argv: Sequence[str], view: HostView, acts: HostActs) -> Answer:
     asked = next((name for name in _SANITIZES if name in options.flags or options.value(name) is not None), None)
     if asked is not None or "sanitize-status" in options.flags:
         return _sanitize(head, drive, asked, acts, is_sure="sure" in options.flags)
+    if (sector := options.value("make-bad-sector")) is not None:
+        return _make_bad(head, drive, sector, acts, is_sure="sure" in options.flags)
     security = next((name for name, _ in options.values if name.startswith("SECURITY")), None)
     return Answer(head) if security is None else _secure(head, drive, security, options, acts)
 
@@ -81,7 +91,8 @@ def identified(drive: AttachedDrive) -> str:
     )
     has_password = firmware.password is not None
     enabled = {"Security Mode feature set": has_password}
-    shown = [*features, *(sanitizes if _sanitizes(drive) else ())]
+    marks = ("WRITE_UNCORRECTABLE_EXT command",) if firmware.marks else ()
+    shown = [*features, *marks, *(sanitizes if _sanitizes(drive) else ())]
     mib, mb = drive.size_bytes >> 20, drive.size_bytes // 1_000_000
     lines = [
         "",
@@ -140,6 +151,22 @@ def _sanitize(head: str, drive: AttachedDrive, asked: str | None, acts: HostActs
         return _failed(head, "SANITIZE failed", errno.EIO)
     acts.sanitize(drive, method)
     return Answer(f"{head}Operation started in background\nYou may use `--sanitize-status` to check progress\n")
+
+
+def _make_bad(head: str, drive: AttachedDrive, sector: str, acts: HostActs, *, is_sure: bool) -> Answer:
+    """Mark a sector as uncorrectable, flagged where its number has an f before it."""
+    found = _BAD_SECTOR.fullmatch(sector)
+    if found is None:
+        return Answer(stderr=f"--make-bad-sector: bad/missing sector value\n{_USAGE}", status=errno.EINVAL)
+    if not is_sure:
+        return Answer(head, _UNSURE_OF_A_SECTOR, errno.EPERM)
+    way = "flagged" if sector[0] in "fF" else "pseudo"
+    head += f"Corrupting sector {found[1]} (WRITE_UNC_EXT as {way}): "
+    first = int(found[1])
+    if not drive.firmware_state.marks or first >= drive.size_bytes // drive.sector_bytes:
+        return _failed(head, "FAILED", errno.EIO)
+    acts.mark(drive, first, 1)
+    return Answer(f"{head}succeeded\n")
 
 
 def _secure(head: str, drive: AttachedDrive, command: str, options: Options, acts: HostActs) -> Answer:

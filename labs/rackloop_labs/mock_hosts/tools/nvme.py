@@ -28,6 +28,13 @@ _SANITIZE_IN_PROGRESS = (
 _INVALID_FIELD = (
     "NVMe status: Invalid Field in Command: A reserved coded value or an unsupported value in a defined field(0x4002)\n"
 )
+_INVALID_OPCODE = (
+    "NVMe status: Invalid Command Opcode: A reserved coded value or an unsupported value in the command opcode "
+    "field(0x4001)\n"
+)
+_OUT_OF_RANGE = (
+    "NVMe status: LBA Out of Range: The command references an LBA that exceeds the size of the namespace(0x4080)\n"
+)
 _ERROR_RECOVERY = 5
 _SANITIZES = {
     "2": "block-erase", "start-block-erase": "block-erase", "4": "crypto-erase", "start-crypto-erase": "crypto-erase",
@@ -207,6 +214,17 @@ def _set_feature(call: _Call) -> Answer:
     return Answer(f"set-feature:0x05 (Error Recovery), value:{value:#010x}, cdw12:00000000, save:0\n")
 
 
+def _write_uncorrectable(call: _Call) -> Answer:
+    drive = call.drive("write uncorrectable: Invalid argument")
+    first, many = call.number("start-block", 0), call.number("block-count", 0) + 1
+    if not drive.firmware_state.marks:
+        return Answer(stderr=_INVALID_OPCODE, status=1)
+    if first + many > drive.size_bytes // drive.sector_bytes:
+        return Answer(stderr=_OUT_OF_RANGE, status=1)
+    call.acts.mark(drive, first, many)
+    return Answer("NVME Write Uncorrectable Success\n")
+
+
 def _reset(call: _Call) -> Answer:
     return _reset_through(call, "Reset")
 
@@ -310,6 +328,16 @@ _COMMANDS = {
     ),
     "sanitize-log": _Command(
         _sanitize_log, "Retrieve sanitize log, show it", "Retrieve sanitize log and show it.", (_FORMAT,)
+    ),
+    "write-uncor": _Command(
+        _write_uncorrectable,
+        "Submit a write uncorrectable command, return results",
+        "The Write Uncorrectable command is used to set a range of logical blocks to invalid.",
+        (
+            _Option("namespace-id", "n", "NUM", "desired namespace"),
+            _Option("start-block", "s", "IONUM", "64-bit LBA of first block to access"),
+            _Option("block-count", "c", "NUM", "number of blocks (zeroes based) on device to access"),
+        ),
     ),
     "reset": _Command(_reset, "Resets the controller", "Resets the NVMe controller"),
     "subsystem-reset": _Command(_subsystem_reset, "Resets the subsystem", "Resets the NVMe subsystem"),

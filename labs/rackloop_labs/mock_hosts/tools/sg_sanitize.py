@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rackloop_labs.mock_hosts._view import Answer, AttachedDrive, HostActs, HostView
 from rackloop_labs.mock_hosts.tools._devices import device_node
 from rackloop_labs.mock_hosts.tools._options import OptionError, Options
+from rackloop_labs.mock_hosts.tools.sg_write_long import write_long_opcode
 
 _SYNTAX_STATUS = 1
 _NOT_READY_STATUS = 2
@@ -61,6 +62,8 @@ def sg_opcodes(argv: Sequence[str], view: HostView, acts: HostActs) -> Answer:  
         return found
     options, drive = found
     opcode, _, action = (options.value("opcode") or "").partition(",")
+    if (marking := write_long_opcode(drive, opcode.lower(), action)) is not None:
+        return marking
     if opcode.lower() != "0x48" or action not in _METHODS:
         return Answer(stderr=_failed("sg_opcodes", "Illegal request"), status=_ILLEGAL_REQUEST_STATUS)
     lines = [
