@@ -11,5 +11,6 @@ if TYPE_CHECKING:
     from rackloop_drivers.block.device_path import BlockTopology as BlockTopology
     from rackloop_drivers.block.device_path import DevicePath as DevicePath
     from rackloop_drivers.block.host_path import HostPath as HostPath
+    from rackloop_drivers.block.host_path import SharedPath as SharedPath
 
 __getattr__ = lazy_getattr(__name__)

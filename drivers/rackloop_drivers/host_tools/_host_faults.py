@@ -64,13 +64,14 @@ class HostFaults:
     removed after it is mended, so that anybody can end what a harness that died has left. A fault stands while its
     note is there and the equipment says so. A note that cannot be read stands for a fault of the kind ``unreadable``:
     an operator has to look, and neither ``break_as`` nor ``mend`` of its key does anything but raise LabError. Needs
-    root on the server.
+    root on the server. Where faults ``add_up``, only those that are alike in all are one.
     """
 
-    def __init__(self, host: Host, resource: str, breaking: Breaking) -> None:
+    def __init__(self, host: Host, resource: str, breaking: Breaking, *, add_up: bool = False) -> None:
         self._host = host
         self._breaking = breaking
         self._resource = resource
+        self._add_up = add_up
         self._folder = f"{_FOLDER}/{quote(resource, safe='')}"
 
     @property
@@ -95,7 +96,7 @@ class HostFaults:
         notes, _ = self._notes(deadline, of=key)
         if key in notes and self._breaking.stands(notes[key], deadline):
             return
-        alike = (note for note in notes.values() if note["fault"]["kind"] == fault["kind"])
+        alike = (note for note in notes.values() if self._are_one(note["fault"], fault))
         # What is broken so already can no longer be looked at, and need not be.
         known = next((note for note in alike if self._breaking.stands(note, deadline)), None)
         note = dict(known) if known is not None else self._breaking.prepare(fault, deadline)
@@ -105,12 +106,12 @@ class HostFaults:
             self._breaking.start(note, deadline)
 
     def mend(self, key: str, deadline: Deadline) -> None:
-        """End the fault of ``key``; nothing where it does not stand, and nothing yet while another of its kind does."""
+        """End the fault of ``key``; nothing where it does not stand, and nothing yet while one like it does."""
         notes, _ = self._notes(deadline, of=key)
         note = notes.pop(key, None)
         if note is None:
             return
-        if all(other["fault"]["kind"] != note["fault"]["kind"] for other in notes.values()):
+        if not any(self._are_one(other["fault"], note["fault"]) for other in notes.values()):
             self._breaking.end(note, deadline)
         self._sh('rm -f "$1"', f"{self._folder}/{_file_name(key)}", deadline=deadline)
 
@@ -119,6 +120,10 @@ class HostFaults:
         notes, unreadable = self._notes(deadline)
         confirmed = {key: note["fault"] for key, note in notes.items() if self._breaking.stands(note, deadline)}
         return confirmed | {key: {"kind": _UNREADABLE, "note": note} for key, note in unreadable.items()}
+
+    def _are_one(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+        """Whether the thing is broken once, for both, until neither stands."""
+        return dict(one) == dict(other) if self._add_up else bool(one["kind"] == other["kind"])
 
     def _notes(self, deadline: Deadline, of: str | None = None) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
         """The notes by their keys, and the files of those that cannot be read. Raises LabError where ``of`` is one."""

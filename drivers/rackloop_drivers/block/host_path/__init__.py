@@ -2,3 +2,4 @@
 
 from rackloop_drivers.block.host_path._driver import HostPath as HostPath
 from rackloop_drivers.block.host_path._serving import Serving as Serving
+from rackloop_drivers.block.host_path._shared import SharedPath as SharedPath

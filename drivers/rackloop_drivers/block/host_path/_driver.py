@@ -73,7 +73,7 @@ class HostPath:
 
         Raises LabError where no drive is there: fio would make a file of that name.
         """
-        name = self.probe_target() if self._only is not None else _place(self._seen())
+        name = self.probe_target() if self._only is not None else place_of(self._seen())
         return {"ioengine": "libaio", "direct": "1", "filename": name.replace(":", "\\:")}
 
     def probe_target(self) -> str:
@@ -88,7 +88,7 @@ class HostPath:
                 raise LabError(f"{self.location}: drive {self._only.serial} is not claimed; ask the guard")
             return self._name
         try:
-            return _place(self._seen())
+            return place_of(self._seen())
         except NoDriveThere:
             return self._device if self._device.startswith("/") else f"{_BY_PATH}{self._device}"
 
@@ -101,12 +101,12 @@ class HostPath:
         self._last = read_drive(self._executor, self._device, deadline)
         return self._last
 
-    def claim_exclusive(self) -> Holder:
+    def claim_exclusive(self) -> Holder | None:
         """Have rackprobe hold the drive on its server, until the claim is closed; it is checked there once more."""
         # Should another drive be there by now, the holder finds it out.
         seen = self._last or self._seen()
         identity = self._only or seen.identity
-        holder = Holder(self._executor, self._clock, _place(seen), identity, within_s=self._within_s)
+        holder = Holder(self._executor, self._clock, place_of(seen), identity, within_s=self._within_s)
         self._name = holder.name
         return holder
 
@@ -119,13 +119,13 @@ class HostPath:
             identity, node = self._only, self.probe_target()
         else:
             seen = self._seen()
-            identity, node = seen.identity, _place(seen)
+            identity, node = seen.identity, place_of(seen)
         return Serving(self._executor, self._clock, self.location, node, identity, writes=writes)
 
     def _seen(self) -> SeenDrive:
         return self.seen(Deadline.after(self._clock, self._within_s))
 
 
-def _place(seen: SeenDrive) -> str:
+def place_of(seen: SeenDrive) -> str:
     """The by-path name of a drive, which leads to whatever is there later, else its node."""
     return f"{_BY_PATH}{seen.by_paths[0]}" if seen.by_paths else seen.device

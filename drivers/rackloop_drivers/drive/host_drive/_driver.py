@@ -11,6 +11,7 @@ from rackloop.errors import DeadlineExceeded, GuardRefused, LabError, NotSupport
 from rackloop_drivers.drive.host_drive._erasing import ErasureSeen, ErasureState, Progress
 from rackloop_drivers.drive.host_drive._erasure_of import erasure_by
 from rackloop_drivers.drive.host_drive._interrupted import ERASING
+from rackloop_drivers.drive.host_drive._marks import marks_by
 from rackloop_drivers.host_tools import name_of, read_drive
 
 if TYPE_CHECKING:
@@ -64,6 +65,16 @@ class HostDrive:
             raise NotSupported(f"the drive at {self.location} has no means to erase itself; it can be trimmed at most")
         erasure.require(methods[0], deadline)
         return methods
+
+    def require_markable(self, deadline: Deadline) -> str:
+        """The tool by which the drive could make sectors of its own unreadable; it is told nothing.
+
+        Raises NotSupported with what the drive lacks where it cannot.
+        """
+        seen = read_drive(self._executor, self._device, deadline)
+        marks = marks_by(self._executor, seen.identity.protocol, seen.device)
+        marks.require(deadline)
+        return marks.tool
 
     def erasing(self, drive: WritableDrive, method: SanitizeMethod, deadline: Deadline) -> dict[str, str]:
         """The fault of :class:`InterruptedErasure` for an erasure to come; raises as above.

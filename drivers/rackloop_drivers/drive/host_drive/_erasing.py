@@ -22,6 +22,7 @@ _PACKAGES = {
     "sg_requests": "sg3-utils",
     "sg_sanitize": "sg3-utils",
     "sg_turs": "sg3-utils",
+    "sg_write_long": "sg3-utils",
 }
 _NOT_FOUND = 127
 
