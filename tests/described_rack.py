@@ -90,7 +90,8 @@ def opened(rack: MockRack, folder: Path) -> Iterator[Real]:
     """The simulated rack, opened as a physical one, with a store of its own in ``folder``."""
     lab = described(rack, folder)
     with ExitStack() as stack:
-        bench = stack.enter_context(open_lab(lab, CLOCK, LabState.of(lab.name, root=folder), None))
         store = open_store(folder / "store.sqlite", CLOCK)
         stack.callback(store.close)
-        yield Real(bench, Journal(store), stack.enter_context(leased(lab, store)))
+        held = stack.enter_context(leased(lab, store))
+        bench = stack.enter_context(open_lab(lab, CLOCK, LabState.of(lab.name, root=folder), None, lease=held))
+        yield Real(bench, Journal(store), held)

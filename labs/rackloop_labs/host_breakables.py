@@ -40,12 +40,23 @@ def host_breakables(
     return broken | _of_whole_servers(hosts) if runs_kernels(lab) else broken
 
 
-def host_registers(hosts: Mapping[str, SshHost], broken: Mapping[str, HostFaults]) -> tuple[HostRegister, ...]:
-    """The registers of the parts that :func:`host_breakables` gave: one for each server that has any."""
+def host_registers(
+    hosts: Mapping[str, SshHost],
+    broken: Mapping[str, HostFaults],
+    drives: Mapping[str, Mapping[str, HostFaults]] | None = None,
+) -> tuple[HostRegister, ...]:
+    """The registers of the parts that :func:`host_breakables` gave: one for each server that has any.
+
+    ``drives`` are those that each server may have notes of besides.
+    """
     from rackloop_drivers.host_tools import HostRegister
 
-    of = {server: [name for name in broken if Part.of(name).server_name == server] for server in hosts}
-    return tuple(HostRegister(hosts[server], {name: broken[name] for name in its}) for server, its in of.items() if its)
+    of = {
+        server: {name: part for name, part in broken.items() if Part.of(name).server_name == server}
+        | dict((drives or {}).get(server, {}))
+        for server in hosts
+    }
+    return tuple(HostRegister(hosts[server], its) for server, its in of.items() if its)
 
 
 def crashes(

@@ -92,6 +92,7 @@ def _server(bench: Bench, host: Host, deadline: Deadline) -> Iterator[Attempt]:
         drive = bench.drive(name, port) if described is not None and described.scratch else None
         if isinstance(drive, HostDrive):
             yield _erasable(f"{name}.{port}", drive, deadline)
+            yield _markable(f"{name}.{port}", drive, deadline)
 
 
 def _tools(bench: Bench, host: Host, deadline: Deadline) -> Iterator[Attempt]:
@@ -121,6 +122,16 @@ def _erasable(part: str, drive: HostDrive, deadline: Deadline) -> Attempt:
         return Attempt(part, f"cannot erase itself ({error})")
     except RackloopError as error:
         return Attempt(part, "could erase itself", str(error))
+
+
+def _markable(part: str, drive: HostDrive, deadline: Deadline) -> Attempt:
+    """The tool by which such a drive could have media errors; it is no problem to have none."""
+    try:
+        return Attempt(part, f"could have a media_error by {drive.require_markable(deadline)}")
+    except NotSupported as error:
+        return Attempt(part, f"cannot have a media_error ({error})")
+    except RackloopError as error:
+        return Attempt(part, "could have a media_error", str(error))
 
 
 def _require_runs(host: Host, deadline: Deadline) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from rackloop.errors import BadInput, NotSupported
 from rackloop.faults import FaultKind, FaultSpec, RequiredPart, kind_of_fault
@@ -10,9 +11,11 @@ from rackloop.faults.schedules import Unsupported
 from rackloop.lab import Lab, LabKind, Part, PartKind, fed_by, feeds_switch, parts_of
 from rackloop_drivers.breakable import RackdBreakable
 from rackloop_labs.host_breakables import runs_kernels
+from rackloop_labs.media_places import can_have
 from rackloop_labs.mock_faults.breakables import KINDS
 
 _OF_A_MOCK = {**KINDS, PartKind.DRIVE: RackdBreakable.kinds}
+_MEDIA_ERROR = "media_error"
 _OF_A_SWITCH = frozenset({PartKind.CABLING, PartKind.CONTROL, PartKind.SWITCH_PORT})
 _OF_A_SERVER = frozenset({PartKind.PHY, PartKind.SLOT})
 _POWERED_IN_A_MOCK = frozenset({PartKind.SERVER, PartKind.DRIVE, PartKind.SWITCH})
@@ -29,12 +32,15 @@ def unsupported_in(rack: Lab, leased: Lab | None = None) -> Unsupported:
     def unsupported(spec: FaultSpec) -> str | None:
         kind = kind_of_fault(spec)
         try:
-            need = kind.mechanism.requires(rack, kind.request(rack, spec))
+            request = kind.request(rack, spec)
+            need = kind.mechanism.requires(rack, request)
         except NotSupported as error:
             return str(error)
         if not _is_there(rack, need):
             does = f"can break {need.part} as {need.how}" if need.how != "off" else f"switches the power of {need.part}"
             return f"nothing in the rack {rack.name} {does}"
+        if (why := _beyond_drives(rack, need, request.parameters)) is not None:
+            return why
         is_switched = parts.switch_ports >= need.ports and rack.has_switch
         if parts.whole or (is_switched if need.ports else parts.covers(need.part)):
             return None
@@ -91,10 +97,21 @@ def _is_there(rack: Lab, need: RequiredPart) -> bool:
         return need.how in {"hang", "partition"} or _is_fed(rack, part)
     if _breaks_drives(rack, part):
         return need.how in RackdBreakable.kinds
+    if part.kind is PartKind.DRIVE and need.how == _MEDIA_ERROR:
+        return can_have(rack, part.name)
     is_missing = part.kind in _OF_A_SWITCH and not rack.has_switch
     if not is_mock or is_missing or need.how not in _OF_A_MOCK.get(part.kind, ()):
         return False
     return part.kind is not PartKind.BMC or rack.servers[part.name].bmc is not None
+
+
+def _beyond_drives(rack: Lab, need: RequiredPart, parameters: Mapping[str, Any]) -> str | None:
+    """The reason why real drives do not have media errors as they are wanted; None where they do, or are simulated."""
+    if need.how != _MEDIA_ERROR or _breaks_drives(rack, need.part):
+        return None
+    from rackloop_drivers.drive import beyond_drives
+
+    return beyond_drives(parameters)
 
 
 def _breaks_drives(rack: Lab, part: Part) -> bool:

@@ -50,6 +50,7 @@ def open_leased(
             seed=seed,
             bring_up=bring_up and whole,
             on_exchange=on_exchange,
+            lease=held,
         )
         return stack.enter_context(opening)
 
@@ -85,10 +86,12 @@ def open_lab(
     seed: int | None = None,
     bring_up: bool = True,
     on_exchange: Callable[[Any], None] | None = None,
+    lease: HeldLease | None = None,
 ) -> Iterator[Bench]:
     """The bench of ``lab``: of the one that `lab up` left running, else of one brought up for as long as it is open.
 
-    ``working_for`` names the lab and the lease, parted by a slash, that commands on its servers are known by.
+    ``working_for`` names the lab and the lease, parted by a slash, that commands on its servers are known by; under
+    ``lease`` faults may overwrite drives.
     Raises LabError where it does not answer, where it is not up and, without ``bring_up``, is not brought up, or where
     its guests are not built.
     """
@@ -100,7 +103,7 @@ def open_lab(
         there = nullcontext((lab, None)) if is_there else _virtual(lab, clock, state, seed, bring_up)
         with (
             there as (rack, drives),
-            closing(PhysicalBench(rack, clock, token, on_exchange, working_for, drives)) as bench,
+            closing(PhysicalBench(rack, clock, token, on_exchange, working_for, drives, lease)) as bench,
         ):
             yield bench
         return

@@ -22,11 +22,13 @@ from rackloop_labs.consoles import RackConsoles
 from rackloop_labs.discovery import inventories
 from rackloop_labs.fabric import open_fabric
 from rackloop_labs.host_breakables import crashes, host_breakables, host_registers
+from rackloop_labs.media_errors import RackMediaErrors
 from rackloop_labs.power_ports import RackPower
 from rackloop_labs.ssh_access import ssh_accesses
 from rackloop_labs.uevent_log import SUBSYSTEMS, UeventLog
 
 if TYPE_CHECKING:
+    from rackloop.safety.leases import HeldLease
     from rackloop_drivers.workload import DeviceEvent, DeviceEvents
     from rackloop_labs.rackd_drives import RackdDrives
 
@@ -37,7 +39,7 @@ class PhysicalBench:
     """The :class:`~rackloop_labs.bench.Bench` of a physical rack: its switch, its servers by SSH, its power.
 
     Every act on it is refused by the journalled abilities without a lease. ``drives`` are those that can be broken by
-    themselves, of a virtual rack.
+    themselves, of a virtual rack; ``lease`` is what the guard is asked under where a fault overwrites a drive.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class PhysicalBench:
         on_exchange: Callable[[Any], None] | None,
         working_for: str = NOBODY,
         drives: RackdDrives | None = None,
+        lease: HeldLease | None = None,
     ) -> None:
         self.lab = lab
         self.clock = clock
@@ -65,6 +68,7 @@ class PhysicalBench:
         fabric, phy = open_fabric(lab, self._hosts, opening)
         live = (lambda within: fabric.live_map(within).pairs) if lab.has_switch else None
         breakable = host_breakables(lab, self._hosts, live)
+        media = RackMediaErrors(lab, self._hosts, clock, lease, live)
         self.equipment = Equipment(
             fabric,
             phy,
@@ -73,10 +77,10 @@ class PhysicalBench:
             breakable={
                 **breakable,
                 **crashes(lab, self._hosts, self.power.ports, self.power.interrupts, breakable),
-                **({} if drives is None else drives.breakable),
+                **(media.breakable if drives is None else drives.breakable),
             },
             registers=() if drives is None else drives.registers,
-            server_registers=host_registers(self._hosts, breakable),
+            server_registers=host_registers(self._hosts, breakable, media.on_server),
         )
 
     def drive(self, server: str, port: str) -> HostDrive:

@@ -10,14 +10,16 @@ from pathlib import Path
 import pytest
 
 from rackloop.abilities import Applied
+from rackloop.abilities.blocks import IoFailed
 from rackloop.errors import BadInput, FaultRefused, GuardRefused, LabError, NotSupported
 from rackloop.faults import Faults, FaultSpec
 from rackloop.lab import Lab, LabState, Stack, load_lab, once_online
-from rackloop.portmap import Open
+from rackloop.portmap import Full, Open, PortMap
 from rackloop.safety import Guard, heal
 from rackloop.safety.leases import HeldLease, LeaseTerms, leased
 from rackloop.safety.store import Store, open_store
 from rackloop.safety.undo import ActRecorder, Journal, journalled, undoing
+from rackloop_drivers.open_blocks import open_blocks
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs import Bench, open_lab, open_leased
 from tests.deadlines import CLOCK, soon
@@ -117,6 +119,45 @@ def test_what_servers_break_of_their_own_links_and_slots_is_given_back_and_heale
         assert (report.problems, len(report.undone)) == ((), 1)
         assert once_online(bench.drive("srv1", "p0"), soon(60)).serial == "RL000001"
     assert journal.standing(lab.name) == []
+
+
+def test_sectors_are_given_back_to_a_drive_that_has_moved_on(lab: Lab, store: Store) -> None:
+    journal, drive = Journal(store), named(lab, "RL000001")
+    fault = FaultSpec("media_error", drive, {"lba": 64})
+    with ExitStack() as stack:
+        held = stack.enter_context(leased(lab, store))
+        bench = bench_of(stack, lab, held)
+        once_online(bench.drive("srv1", "p0"), soon(60))
+        recorder = ActRecorder(bench.lab, journal, "run", lease=held)
+        kept = named(lab, "RL000002")
+        with pytest.raises(FaultRefused, match=rf"drive {kept} is not marked scratch: true"):
+            Faults(bench.lab, bench.equipment, CLOCK, recorder).begin(FaultSpec("media_error", kept))
+        Faults(bench.lab, bench.equipment, CLOCK, recorder).begin(fault)
+        assert is_unreadable(bench, "srv1")
+        fabric, part = bench.equipment.fabric, f"drive:{drive}"
+        to = PortMap.of([(lab.switch_port("srv2", "p0"), lab.where_is(drive))])
+        fabric.apply(Full(lab.baseline_map().joined(to)), soon(60))
+        assert once_online(bench.drive("srv2", "p0"), soon(60)).serial == "RL000001"
+        assert is_unreadable(bench, "srv2")
+        assert [each["kind"] for each in bench.equipment.breakable[part].standing(soon(60)).values()] == ["media_error"]
+        # Another run, which does not know which server has the note.
+        report = heal(bench.lab, journal, bench_of(stack, lab, held).equipment, CLOCK, soon(120), lease=held)
+        assert report.problems == ()
+        assert part in [entry.resource for entry in report.undone]
+        fabric.apply(Full(lab.baseline_map()), soon(60))
+        assert once_online(bench.drive("srv1", "p0"), soon(60)).serial == "RL000001"
+        assert not is_unreadable(bench, "srv1")
+    assert journal.standing(lab.name) == []
+
+
+def is_unreadable(bench: Bench, server: str) -> bool:
+    """Whether sectors of the drive at a server's first port cannot be read."""
+    with open_blocks(bench.device(server, "p0"), CLOCK) as blocks:
+        try:
+            blocks.read(64 * 512, 8 * 512)
+        except IoFailed as error:
+            return error.is_unreadable
+        return False
 
 
 def serials(bench: Bench) -> list[str]:

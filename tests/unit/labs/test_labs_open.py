@@ -53,6 +53,8 @@ def test_fixed_cabling_has_a_map_and_refuses_the_rest_with_its_reason(state: Lab
             "slot:node2/p0/0": {"device_off", "removed", *OF_DRIVES},
             "slot:node2/p0/1": {"device_off", "removed", *OF_DRIVES},
             **{f"network:{name}": {"partition"} for name in lab.servers},
+            # By its place or its WWN, which the description gives all.
+            **{f"drive:{name}": {"media_error"} for name in lab.drives},
             # A controller or an outlet gives a new start, a controller pulses an NMI.
             "server:node1": {"crash", "hang", "nmi"},
             "server:node2": {"crash", "hang"},

@@ -1,0 +1,130 @@
+"""The drives of a physical rack whose sectors can be made unreadable, wherever the switch has them now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from rackloop.errors import LabError
+from rackloop.lab import Lab, Part
+from rackloop.safety import Guard
+from rackloop_drivers.block import SharedPath
+from rackloop_drivers.drive import MEDIA_ERROR, HostDrive, MediaErrors, ReachedDrive
+from rackloop_drivers.host_tools import HostFaults, NoDriveThere
+from rackloop_drivers.open_blocks import open_blocks
+from rackloop_labs.media_places import can_have, fixed_places, name_by_wwn
+
+if TYPE_CHECKING:
+    from rackloop.clock import Clock, Deadline
+    from rackloop.portmap import PortMap
+    from rackloop.safety.leases import HeldLease
+    from rackloop_drivers.host import SshHost
+
+
+class MediaErrorsOfDrive:
+    """A :class:`~rackloop.abilities.Breakable` of one drive, noted by the server that has it when it is broken.
+
+    ``noting`` are the drive's faults by the servers that may have it; ``server_now`` says which has it.
+    """
+
+    kinds = frozenset({MEDIA_ERROR})
+
+    def __init__(self, noting: Mapping[str, HostFaults], server_now: Callable[[Deadline], str]) -> None:
+        self._noting = noting
+        self._server_now = server_now
+        self._noted_at: dict[str, str] = {}
+
+    def break_as(self, key: str, fault: Mapping[str, Any], deadline: Deadline) -> None:
+        """Make sectors unreadable under ``key``; raises as :class:`~rackloop_drivers.host_tools.HostFaults` does."""
+        server = self._server_now(deadline)
+        self._noted_at[key] = server
+        self._noting[server].break_as(key, fault, deadline)
+
+    def mend(self, key: str, deadline: Deadline) -> None:
+        """Give the sectors of ``key`` back what they held, as far as they are still unreadable.
+
+        Which server has the note is known to the object that broke them; another asks all.
+        """
+        noted_at = self._noted_at.get(key)
+        silent: list[LabError] = []
+        for server in self._noting if noted_at is None else [noted_at]:
+            try:
+                self._noting[server].mend(key, deadline)
+            except LabError as error:
+                silent.append(error)
+        if silent:
+            raise silent[0]
+        self._noted_at.pop(key, None)
+
+    def standing(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
+        """The faults that any server has a note of, and the drive confirms, by key."""
+        return {key: fault for each in self._noting.values() for key, fault in each.standing(deadline).items()}
+
+
+class RackMediaErrors:
+    """The drives of ``lab`` that can have media errors, by part, under ``lease``.
+
+    ``on_server`` has those of each server that a register finds there. On a rack with a switch ``live`` says its map
+    now.
+    """
+
+    def __init__(
+        self,
+        lab: Lab,
+        hosts: Mapping[str, SshHost],
+        clock: Clock,
+        lease: HeldLease | None,
+        live: Callable[[Deadline], PortMap] | None,
+    ) -> None:
+        self._lab = lab
+        self._hosts = hosts
+        self._clock = clock
+        self._guard = Guard(lab, lease)
+        self._live = live
+        self.on_server: dict[str, dict[str, HostFaults]] = {server: {} for server in hosts}
+        self.breakable = {str(Part.drive(drive)): self._of(drive) for drive in lab.drives if can_have(lab, drive)}
+
+    def _of(self, drive: str) -> MediaErrorsOfDrive:
+        name, sector_bytes = str(Part.drive(drive)), self._lab.drives[drive].traits.sector_bytes
+        errors = MediaErrors(drive, sector_bytes, partial(self._reached, drive))
+        servers = self._hosts if self._live is not None else [server for server, _ in fixed_places(self._lab, drive)]
+        noting = {server: HostFaults(self._hosts[server], name, errors, add_up=True) for server in servers}
+        for server, faults in noting.items():
+            self.on_server[server][name] = faults
+        return MediaErrorsOfDrive(noting, lambda deadline: self._place(drive, deadline)[0])
+
+    def _reached(self, drive: str, deadline: Deadline) -> ReachedDrive:
+        server, device = self._place(drive, deadline)
+        host = self._hosts[server]
+        path = SharedPath(host, device, self._clock)
+        permit = partial(self._guard.writable, drive, HostDrive(host, device), path)
+        return ReachedDrive(host, device, path, permit, partial(open_blocks, clock=self._clock))
+
+    def _place(self, drive: str, deadline: Deadline) -> tuple[str, str]:
+        """The server that has a drive now, and where. Raises NoDriveThere where none has."""
+        places = fixed_places(self._lab, drive)
+        if self._live is not None:
+            # A drive that is wired to no port is at none.
+            wired = self._lab.wired_port(drive)
+            number = None if wired is None else self._live(deadline).peer_of(wired)
+            at = {self._lab.switch_port(server, port): server for server, port in _server_ports(self._lab)}
+            server = at.get(number) if number is not None else None
+            places = [] if server is None or number is None else [(server, self._device(drive, server, number))]
+        if not places:
+            raise NoDriveThere(f"the switch joins {drive} to no server now")
+        return places[0]
+
+    def _device(self, drive: str, server: str, number: int) -> str:
+        if self._lab.drives[drive].expander is not None:
+            return name_by_wwn(self._lab, drive) or ""
+        ports = self._lab.servers[server].ports
+        port = next(name for name in ports if self._lab.switch_port(server, name) == number)
+        try:
+            return self._lab.servers[server].paths[port]
+        except KeyError:
+            raise NoDriveThere(f"{server}.{port}: add paths: to {server}, so that what is there can be told") from None
+
+
+def _server_ports(lab: Lab) -> list[tuple[str, str]]:
+    return [(name, port) for name, server in lab.servers.items() for port in server.ports]
