@@ -18,12 +18,19 @@ from typing import Any
 from rackloop.clock import Clock
 from rackloop.errors import BadInput, LabError
 from rackloop.lab import state_root
-from rackloop_labs.virtual_rack.image import DISK, INITRD, KERNEL, PACKAGES, Say, build_image
-from rackloop_labs.virtual_rack.prerequisites import qemu_version, require_memory, require_programs, require_room
+from rackloop_labs.virtual_rack.image import DISK, INITRD, KERNEL, MEMORY, PACKAGES, PARTS, STATE, Say, build_image
+from rackloop_labs.virtual_rack.prerequisites import (
+    qemu_version,
+    require_memory,
+    require_name_space,
+    require_programs,
+    require_room,
+)
 from rackloop_labs.virtual_rack.recipe import FIRST_SLOT, GuestRecipe
 
 _ABOUT = "about.json"
 _SCHEMA = 1
+_BOOTED = (DISK, KERNEL, INITRD, MEMORY, STATE)
 # What they take of a disk, with a margin: files with holes; and what an image takes while it is made, elsewhere.
 _IMAGE_MIB, _BOOTED_MIB, _WORK_MIB = 1536, 2048, 4096
 # In software, on a machine that is busy with other things. A guest that panics ends, and is not waited for.
@@ -65,7 +72,7 @@ class GuestCache:
         """The saved guest. Raises BadInput where a program is missing, LabError where the guest was not built."""
         require_programs(to_build=False)
         folder = self.booted()
-        if not (folder / _ABOUT).exists():
+        if not _is_whole(folder, _BOOTED):
             raise LabError(
                 f"the guests of lab {lab} are not built yet, for QEMU {qemu_version()}: `rackloop lab build {lab}`"
             )
@@ -79,10 +86,10 @@ class GuestCache:
         """
         require_programs(to_build=False)
         folder = self.booted()
-        if (folder / _ABOUT).exists():
+        if _is_whole(folder, _BOOTED):
             return self._saved(folder), False
         with self._alone(say):
-            if not (folder / _ABOUT).exists():
+            if not _is_whole(folder, _BOOTED):
                 self._require_means()
                 self._require_image(say)
                 self._boot(folder, say)
@@ -90,7 +97,7 @@ class GuestCache:
 
     @property
     def _has_image(self) -> bool:
-        return (self.image / _ABOUT).exists()
+        return _is_whole(self.image, PARTS)
 
     def _require_means(self) -> None:
         """Raise BadInput where this machine lacks what the whole of it takes: before anything is begun."""
@@ -99,6 +106,7 @@ class GuestCache:
             require_room(self._root, _BOOTED_MIB, "a booted guest")
             return
         require_programs(to_build=True)
+        require_name_space()
         require_room(self._root, _IMAGE_MIB + _BOOTED_MIB, "the guests' image, with a guest that is booted,")
         require_room(Path(tempfile.gettempdir()), _WORK_MIB, "making the guests' image", variable="TMPDIR")
 
@@ -179,6 +187,11 @@ class GuestCache:
             yield
         finally:
             os.close(lock)
+
+
+def _is_whole(folder: Path, parts: tuple[str, ...]) -> bool:
+    """Whether what was made there has all its parts still."""
+    return all((folder / part).exists() for part in (_ABOUT, *parts))
 
 
 def _write(folder: Path, about: dict[str, Any]) -> None:

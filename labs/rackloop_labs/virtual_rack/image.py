@@ -20,11 +20,14 @@ from rackloop_labs.virtual_rack.recipe import GuestRecipe
 DISK, KERNEL, INITRD, PACKAGES = "disk.raw", "vmlinuz", "initrd", "packages.txt"
 """The files of an image; the last lists its packages and their versions."""
 PARTS = (DISK, KERNEL, INITRD, PACKAGES)
+MEMORY, STATE = "memory.raw", "state"
+"""The files of a saved guest beside its image's: its memory, and the state of its devices."""
 
 Say = Callable[[str], None]
 
 _STEP = re.compile(r"I: ((?:running apt-get|downloading|extracting|installing|cleaning)\b.*?)(?:\.\.\.|$)")
 _LAST_HOOK = re.compile(r"I: running --customize-hook .*/finish ")
+_NOT_FETCHED = "E: Failed to fetch "
 _LAST_LINES = 6
 # By it the parts come out of mmdebstrap's name space, whose root is another user than the one who builds.
 _OUT = 9
@@ -119,17 +122,16 @@ def _unpacking(folder: Path) -> Iterator[int]:
 def _run(argv: list[str], out: int, work: Path, clock: Clock, say: Say) -> None:
     started_ns = clock.now_ns()
     lines: list[str] = []
-    # The descriptor has a number of its own in the script, whatever it is here.
-    shell = f'exec "$@" {_OUT}>&{out}'
+    # A shell may know no descriptor of two digits, which this one can have here.
+    shell = f'exec "$@" {_OUT}>&1 >/dev/null'
     environment = {**os.environ, "PATH": _SBIN, "LC_ALL": "C.UTF-8", "TMPDIR": str(work)}
     environment["DEBIAN_FRONTEND"] = "noninteractive"
     with subprocess.Popen(
         # However this process ends, mmdebstrap ends and clears up.
         ("setpriv", "--pdeathsig", "TERM", "sh", "-c", shell, "sh", *argv),
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
+        stdout=out,
         stderr=subprocess.PIPE,
-        pass_fds=(out,),
         env=environment,
         text=True,
         errors="replace",
@@ -146,5 +148,9 @@ def _run(argv: list[str], out: int, work: Path, clock: Clock, say: Say) -> None:
             process.terminate()
             raise
     if process.returncode != 0:
+        if refused := next((line for line in lines if _NOT_FETCHED in line), None):
+            raise LabError(
+                f"Debian's packages cannot be downloaded: {refused.removeprefix('E: ')}; is there a network?"
+            )
         said = " | ".join([line for line in lines if line and not line.startswith("I:")][-_LAST_LINES:])
         raise LabError(f"mmdebstrap ended with status {process.returncode}: {said or 'it said nothing'}")

@@ -15,12 +15,9 @@ from typing import Any
 from qemu.qmp import EventListener, QMPClient, QMPError
 
 from rackloop.errors import LabError
-from rackloop_labs.virtual_rack.image import DISK, INITRD, KERNEL
+from rackloop_labs.virtual_rack.image import DISK, INITRD, KERNEL, MEMORY, STATE
 from rackloop_labs.virtual_rack.prerequisites import QEMU, found
 from rackloop_labs.virtual_rack.recipe import AGENT_PORT, FIRST_SLOT, GuestRecipe
-
-MEMORY, STATE = "memory.raw", "state"
-"""The files of a saved guest beside its image's: its memory, and the state of its devices."""
 
 _SSH = 22
 _FORWARDED = re.compile(r"TCP\[HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)\s+\S+\s+(\d+)")

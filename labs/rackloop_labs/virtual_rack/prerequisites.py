@@ -19,7 +19,7 @@ _BUILDERS = {"mmdebstrap": "mmdebstrap", "mkfs.ext4": "e2fsprogs", _KEYS: "debia
 # By which an ordinary user becomes root in a name space.
 _ROOTLESS = {"newuidmap": "uidmap"}
 _RUNNERS = {QEMU: "qemu-system-x86", "setpriv": "util-linux"}
-_QEMU_ANSWERS_S = 30.0
+_ANSWERS_S = 30.0
 # For QEMU itself, beside the memory of the guest.
 _OVERHEAD_MIB = 192
 _SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
@@ -51,7 +51,7 @@ def qemu_version() -> str:
     """The version of QEMU here, as it says itself. Raises BadInput where it says none."""
     try:
         said = subprocess.run(
-            (found(QEMU) or QEMU, "--version"), capture_output=True, text=True, timeout=_QEMU_ANSWERS_S, check=False
+            (found(QEMU) or QEMU, "--version"), capture_output=True, text=True, timeout=_ANSWERS_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BadInput(f"{QEMU} --version: {error}; install qemu-system-x86 again") from error
@@ -59,6 +59,32 @@ def qemu_version() -> str:
     if version is None:
         raise BadInput(f"{QEMU} --version says no version: {said.stderr.strip() or said.stdout.strip()!r}")
     return version[1].strip()
+
+
+def require_name_space(refusal: str | None = None) -> None:
+    """Raise BadInput where this user may not have the name space that an image is made in; ``refusal`` says why."""
+    refusal = _refused_name_space() if refusal is None else refusal
+    if not refusal:
+        return
+    if os.geteuid() == 0:
+        advice = "give it the capability SYS_ADMIN, as `docker run --privileged` does, or build on another machine"
+    else:
+        advice = (
+            "let users have them (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, "
+            "kernel.apparmor_restrict_unprivileged_userns), or build as root"
+        )
+    raise BadInput(f"the guests' image is made in a name space of its own, refused here ({refusal}): {advice}")
+
+
+def _refused_name_space() -> str:
+    """What the kernel says to who may not have the name space; nothing to who may."""
+    wanted = ("--mount",) if os.geteuid() == 0 else ("--user", "--map-root-user", "--mount")
+    argv = (found("unshare") or "unshare", *wanted, "true")
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=_ANSWERS_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return "" if done.returncode == 0 else done.stderr.strip() or f"unshare ended with status {done.returncode}"
 
 
 def require_memory(guests: int, memory_mib: int, meminfo: Path = _MEMORY) -> None:

@@ -16,8 +16,14 @@ from rackloop_labs.ssh_access import ssh_accesses
 from rackloop_labs.virtual import VirtualLab
 from rackloop_labs.virtual_rack.described_rack import as_equipment, not_virtual, rehearsal
 from rackloop_labs.virtual_rack.guest_cache import GuestCache
+from rackloop_labs.virtual_rack.image import build_image
 from rackloop_labs.virtual_rack.machine import MachineFiles, machine_arguments
-from rackloop_labs.virtual_rack.prerequisites import require_memory, require_programs, require_room
+from rackloop_labs.virtual_rack.prerequisites import (
+    require_memory,
+    require_name_space,
+    require_programs,
+    require_room,
+)
 from rackloop_labs.virtual_rack.recipe import GuestRecipe
 
 
@@ -138,6 +144,50 @@ def test_too_little_memory_and_too_little_room_are_said(tmp_path: Path) -> None:
         require_memory(3, 640, meminfo)
     with pytest.raises(BadInput, match=r"the image needs 4096 MiB in .*, and 100 MiB are free"):
         require_room(tmp_path, 4096, "the image", lambda _: 100 << 20)
+
+
+def test_a_machine_that_refuses_the_name_space_of_an_image_is_told_before_it_is_made() -> None:
+    with pytest.raises(BadInput, match=r"a name space of its own, refused here \(unshare: Operation not permitted\): "):
+        require_name_space("unshare: Operation not permitted")
+    require_name_space("")
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        (
+            "E: Failed to fetch http://deb.debian.org/InRelease  Temporary failure resolving 'deb.debian.org'",
+            r"packages cannot be downloaded: Failed to fetch .*resolving 'deb\.debian\.org'; is there a network\?$",
+        ),
+        ("E: cannot find a mirror", r"mmdebstrap ended with status 25: E: cannot find a mirror$"),
+    ],
+)
+def test_an_image_that_cannot_be_made_says_why(
+    said: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in, folder = tmp_path / "mmdebstrap", tmp_path / "image"
+    folder.mkdir()
+    stand_in.write_text(f"#!/bin/sh\necho 'I: running apt-get update...' >&2\necho \"{said}\" >&2\nexit 25\n")
+    stand_in.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(LabError, match=message):
+        build_image(GuestRecipe(), folder, VirtualClock(), lambda _: None)
+
+
+def test_a_saved_guest_without_its_kernel_is_built_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in = tmp_path / "qemu-system-x86_64"
+    stand_in.write_text("#!/bin/sh\necho QEMU emulator version 9.9\n")
+    stand_in.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    cache = GuestCache(VirtualClock(), root=tmp_path / "guests")
+    folder = cache.booted()
+    folder.mkdir(parents=True)
+    for part in ("about.json", "disk.raw", "initrd", "memory.raw", "state", "vmlinuz"):
+        (folder / part).write_text('{"host_key": "ssh-ed25519 AAAA", "slot_buses": [1, 2]}')
+    assert cache.require("virtual").slot_buses == (1, 2)
+    (folder / "vmlinuz").unlink()
+    with pytest.raises(LabError, match=r"are not built yet, for QEMU 9\.9: `rackloop lab build virtual`"):
+        cache.require("virtual")
 
 
 def test_guests_that_are_not_built_are_not_brought_up(tmp_path: Path) -> None:
