@@ -1,0 +1,82 @@
+//! The queued requests of a tenant, by the priorities that its client tags them with.
+
+use super::parameters::GimbalParameters;
+use crate::ledger::{Ledger, Queue};
+
+/// Quotas of priorities.
+#[derive(Debug, Clone, Copy)]
+pub struct Quotas {
+    quotas: Option<[u32; 4]>,
+    epoch_ns: u64,
+}
+
+impl Quotas {
+    pub fn new(parameters: &GimbalParameters) -> Self {
+        Self {
+            quotas: parameters.priority_quotas,
+            epoch_ns: (parameters.priority_epoch_ms * 1e6).round() as u64,
+        }
+    }
+}
+
+/// Requests by priority.
+///
+/// Invariants:
+/// - without quotas, requests leave in order of arrival;
+/// - with them, the first priority with requests and some of its quota left is served; when none has both, a cycle
+///   begins anew, as it does after each epoch. So of priorities with requests queued all along, each gets its quota in
+///   a cycle, and none starves.
+#[derive(Debug, Default)]
+pub struct Tagged {
+    queues: [Queue; 4],
+    left: [u32; 4],
+    epoch_end_ns: u64,
+}
+
+impl Tagged {
+    pub fn is_empty(&self) -> bool {
+        self.queues.iter().all(Queue::is_empty)
+    }
+
+    pub fn push<T>(&mut self, ledger: &mut Ledger<T>, index: u32, quotas: &Quotas) {
+        let class = match quotas.quotas {
+            Some(_) => ledger.entry(index).priority as usize,
+            None => 0,
+        };
+        self.queues[class].push(ledger, index);
+    }
+
+    /// The priority to serve; there is a request.
+    fn class(&mut self, quotas: &Quotas, now_ns: u64) -> usize {
+        let Some(all) = quotas.quotas else {
+            return 0;
+        };
+        if now_ns >= self.epoch_end_ns {
+            self.left = all;
+            self.epoch_end_ns = now_ns + quotas.epoch_ns;
+        }
+        let has_both = |class: &usize| !self.queues[*class].is_empty() && self.left[*class] > 0;
+        if let Some(class) = (0..4).find(has_both) {
+            return class;
+        }
+        self.left = all;
+        let first = (0..4).find(|&class| !self.queues[class].is_empty());
+        first.expect("a request is queued")
+    }
+
+    /// The request to serve next.
+    pub fn head(&mut self, quotas: &Quotas, now_ns: u64) -> Option<u32> {
+        if self.is_empty() {
+            return None;
+        }
+        let class = self.class(quotas, now_ns);
+        self.queues[class].head()
+    }
+
+    /// Take out the request that `head` returned at this time.
+    pub fn pop<T>(&mut self, ledger: &Ledger<T>, quotas: &Quotas, now_ns: u64) {
+        let class = self.class(quotas, now_ns);
+        self.left[class] = self.left[class].saturating_sub(1);
+        self.queues[class].pop(ledger);
+    }
+}
