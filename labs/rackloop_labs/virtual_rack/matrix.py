@@ -149,22 +149,23 @@ class PluggingMatrix:
             while True:
                 self._is_changed.clear()
                 wanted = self._circuits((await self._inner.get_map()).pairs)
-                for (port, drive), act in self._due(wanted, running.values(), failed):
-                    running[asyncio.ensure_future(act)] = (port, drive)
+                for circuit, act in self._due(wanted, running.values(), failed):
+                    running[asyncio.ensure_future(act)] = circuit
                 if not running:
                     return list(failed.values())
                 changed = asyncio.ensure_future(self._is_changed.wait())
-                done, _ = await asyncio.wait({*running, changed}, return_when=asyncio.FIRST_COMPLETED)
+                waited: list[asyncio.Future[Any]] = [*running, changed]
+                await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
                 if not changed.cancel():
                     failed.clear()
-                for act in done - {changed}:
-                    port, _ = running.pop(act)
-                    self._note(port, error := act.exception())
+                for made in [future for future in running if future.done()]:
+                    port, _ = running.pop(made)
+                    self._note(port, error := made.exception())
                     if isinstance(error, LabError):
                         failed[port] = error
         finally:
-            for act in running:
-                act.cancel()
+            for left in running:
+                left.cancel()
 
     def _note(self, port: int, error: BaseException | None) -> None:
         """Log what a guest did not do, once for as long as it is the same. Raises what is no LabError."""
