@@ -16,7 +16,6 @@ from rackloop.contracts import breakable
 from rackloop.errors import BadInput, FaultRefused, GuardRefused, LabError, NotSupported
 from rackloop.faults import KINDS, Faults, FaultSpec
 from rackloop.record.acts import BreakPart
-from rackloop.safety.leases import _shared_store
 from rackloop.safety.undo import ActRecorder
 from rackloop_drivers.open_blocks import open_blocks
 from rackloop_labs.live_check import live_check
@@ -32,10 +31,7 @@ OFFSET, LENGTH = 64 * 512, 8 * 512
 BY_TOOL = {"ssd1": "hdparm --make-bad-sector", "fast1": "nvme write-uncor", "sas1": "sg_write_long --wr_uncor"}
 
 
-@pytest.fixture(autouse=True)
-def own_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test has a store of its own, as the first user of a machine."""
-    monkeypatch.setattr(_shared_store, "_SHARED", tmp_path)
+pytestmark = pytest.mark.usefixtures("own_machine")
 
 
 @pytest.fixture(scope="module")

@@ -181,7 +181,7 @@ class PluggingMatrix:
     def _due(
         self, wanted: Mapping[int, int], running: Collection[tuple[int, int]], failed: Collection[int]
     ) -> list[tuple[tuple[int, int], Coroutine[Any, Any, None]]]:
-        """What is to be done now, with the port and the drive that each act is about: no two of one port or drive."""
+        """The acts that are due, with the port and the drive of each: no two of one port or drive."""
         at_work, on_the_way = {port for port, _ in running}, {drive for _, drive in running}
         pulls = [
             ((port, drive), self._pull(port))

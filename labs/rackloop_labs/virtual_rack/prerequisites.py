@@ -77,7 +77,7 @@ def require_name_space(refusal: str | None = None) -> None:
 
 
 def _refused_name_space() -> str:
-    """What the kernel says to who may not have the name space; nothing to who may."""
+    """The kernel's refusal of the name space; empty where it grants it."""
     wanted = ("--mount",) if os.geteuid() == 0 else ("--user", "--map-root-user", "--mount")
     argv = (found("unshare") or "unshare", *wanted, "true")
     try:

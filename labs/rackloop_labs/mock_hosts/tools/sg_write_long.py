@@ -48,7 +48,7 @@ def sg_write_long(argv: Sequence[str], view: HostView, acts: HostActs) -> Answer
 
 
 def write_long_opcode(drive: AttachedDrive, opcode: str, action: str) -> Answer | None:
-    """What ``sg_opcodes`` says of WRITE LONG; None of another command."""
+    """The line of ``sg_opcodes`` for WRITE LONG; None for another command."""
     found = _WRITE_LONGS.get((opcode, action))
     if found is None:
         return None
