@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 SHOWN_LINES = 20
 _SHOWN_CHARACTERS = 80
 _NEVER = r"[^\s\S]"
+_MINUS_ZERO = b"-0"
 _LONGEST_SPAN_NS = 9 * 10**18  # 285 years
 
 
@@ -51,6 +52,7 @@ class LineReader:
     def __init__(self, form: Format, others: Sequence[Format], where: str, most: int) -> None:
         self.malformed = Malformed()
         self._form = form
+        self._separator = form.separator.encode()
         self._others = others
         self._where = where
         self._most = most
@@ -97,6 +99,9 @@ class LineReader:
         import polars
 
         if any(bytes((character,)) in block for character in self._form.suspect):
+            return None
+        # Polars reads a minus before zeros as if it were not there.
+        if block.startswith(_MINUS_ZERO) or any(before + _MINUS_ZERO in block for before in (b"\n", self._separator)):
             return None
         try:
             fields = _parsed(block, self._form, truncate=False)

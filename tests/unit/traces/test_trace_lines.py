@@ -47,6 +47,8 @@ def pass_over(trace: Trace) -> int:
         ("alibaba", f"{GOOD['alibaba']},9", "5 fields expected, 6 found"),
         ("spc", "0,lba,4096,r,0.5", "LBA 'lba' is not a whole number"),
         ("spc", "0,-8,4096,r,0.5", "LBA is negative"),
+        ("spc", "0,-0,4096,r,0.5", "LBA is negative"),
+        ("spc", "-0,8,4096,r,0.5", "ASU is negative"),
         ("spc", "0,8,4096,r,-0.5", "Timestamp is negative"),
         ("spc", "0,8,4096,x,0.5", "unknown Opcode 'x'; known: R, W, r, w"),
         ("spc", "0,8,0,r,0.5", "the size is 0"),
