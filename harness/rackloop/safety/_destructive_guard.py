@@ -115,7 +115,7 @@ class Guard:
         looked at before and after. Raises GuardRefused with every reason against it, LabError where the drive cannot
         be asked.
         """
-        act = self._log.announce(AskGuard(drive_id, device.probe_target())) if self._log else 0
+        act = self._log.announce(AskGuard(drive_id, place_of(device))) if self._log else 0
         try:
             minted = self._mint(drive_id, drive, device, deadline)
         except RackloopError as error:
