@@ -10,10 +10,12 @@ import pytest
 from rackloop.errors import NotSupported
 from rackloop.faults import FaultSpec
 from rackloop.lab import Lab
-from rackloop.parameters import size, whole
+from rackloop.parameters import choice, size, whole
 from rackloop_fixtures import AttachedDrives, Measure, Progress, Rack
 
+_WAYS = ["hot_unplug", "link_disable"]
 PARAMETERS = {
+    "ways": choice(_WAYS, "how a drive goes, each in turn where its place allows it", among=_WAYS),
     "times": whole(1, "removals of each drive, in each way that its place allows", most=10_000),
     "checked": size(1 << 20, "range of each drive with identified sectors", least=4096, most=1 << 40, multiple=4096),
 }
@@ -36,7 +38,7 @@ def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
 def faults(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
     """Every way of every drive that may be erased."""
     drives = [drive for drive, described in lab.drives.items() if described.scratch]
-    return [f"{parameters['times']} {kind} of {drive}" for drive in drives for kind in _kinds(lab, drive)]
+    return [f"{parameters['times']} {kind} of {drive}" for drive in drives for kind in _kinds(lab, parameters, drive)]
 
 
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
@@ -44,9 +46,10 @@ def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     return 3.0 * len(faults(lab, parameters)) * float(parameters["times"])
 
 
-def _kinds(lab: Lab, drive: str) -> list[str]:
-    """The faults by which a drive goes and keeps its power."""
-    return ["hot_unplug", "link_disable"] if lab.drives[drive].traits.protocol == "nvme" else ["hot_unplug"]
+def _kinds(lab: Lab, parameters: Mapping[str, Any], drive: str) -> list[str]:
+    """The faults by which a drive goes and keeps its power; a link that is a PCIe port's is that of an NVMe drive."""
+    is_nvme = lab.drives[drive].traits.protocol == "nvme"
+    return [kind for kind in parameters["ways"] if is_nvme or kind != "link_disable"]
 
 
 def test_hot_plug(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
@@ -58,7 +61,7 @@ def test_hot_plug(rack: Rack, parameters: Mapping[str, Any], measure: Measure, p
     for done, drive in enumerate(drives.servers):
         progress(done, len(drives.servers), drive)
         drives.identify(drive)
-        for kind in _kinds(rack.lab, drive):
+        for kind in _kinds(rack.lab, parameters, drive):
             still_seen, returns_s = [], []
             try:
                 for _ in range(int(parameters["times"])):
