@@ -43,3 +43,16 @@ def test_a_drive_is_looked_at_for_as_long_as_its_lab_allows() -> None:
             device.probe_target()
     assert server.all_s == [30, 240]
     assert server.tool_s == [10, 60]
+
+
+@pytest.mark.parametrize(
+    ("device", "target"),
+    [
+        ("pci-0000:01:00.0", "/dev/disk/by-path/pci-0000:01:00.0"),
+        ("/dev/disk/by-id/wwn-0x5", "/dev/disk/by-id/wwn-0x5"),
+    ],
+)
+def test_a_port_is_known_without_asking_which_kind_of_drive_it_has(device: str, target: str) -> None:
+    server = Asked()
+    assert HostPath(server, device, VirtualClock()).port_target() == target
+    assert server.all_s == []

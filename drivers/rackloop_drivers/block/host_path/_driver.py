@@ -90,7 +90,14 @@ class HostPath:
         try:
             return place_of(self._seen())
         except NoDriveThere:
-            return self._device if self._device.startswith("/") else f"{_BY_PATH}{self._device}"
+            return self.port_target()
+
+    def port_target(self) -> str:
+        """The name by which rackprobe finds whichever drive is at the port whenever it looks, of whatever kind.
+
+        Where the path is that of one drive's node, it is this.
+        """
+        return self._device if self._device.startswith("/") else f"{_BY_PATH}{self._device}"
 
     def usage(self) -> BlockUsage:
         """The users of the drive on its server, as lsblk says."""
