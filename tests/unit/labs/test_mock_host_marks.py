@@ -63,9 +63,10 @@ def test_a_sector_is_marked(protocol: str, argv: tuple[str, ...], said: str, ask
         ("nvme", False, ("nvme", "write-uncor", "--start-block=8"), 1, "Invalid Command Opcode"),
         ("nvme", True, ("nvme", "write-uncor", "--start-block=4000000000"), 1, "LBA Out of Range"),
         ("sata", True, ("hdparm", "--make-bad-sector", "f8"), 1, "--make-bad-sector is VERY DANGEROUS"),
-        ("sata", True, ("hdparm", "--yes-i-know-what-i-am-doing", "--make-bad-sector", "g8"), 22, "bad/missing sector"),
-        ("sata", False, ("hdparm", "--yes-i-know-what-i-am-doing", "--make-bad-sector", "f8"), 5, "FAILED: "),
-        ("sas", False, ("sg_write_long", "--wr_uncor", "--lba=8"), 5, "sg_write_long failed: Illegal request"),
+        ("sata", True, ("hdparm", "--yes-i-know-what-i-am-doing", "--make-bad-sector", "g8"), 22, "hdparm - get/set"),
+        # As the real one, of a drive of QEMU.
+        ("sata", False, ("hdparm", "--yes-i-know-what-i-am-doing", "--make-bad-sector", "f8"), 0, "SG_IO: bad/missing"),
+        ("sas", False, ("sg_write_long", "--wr_uncor", "--lba=8"), 9, "Illegal request, Invalid opcode"),
         ("sas", True, ("sg_write_long", "--lba=8"), 5, "sg_write_long failed: Illegal request"),
         ("sas", True, ("sg_write_long", "--wr_uncor", "--lba=many"), 1, "bad argument to '--lba'"),
         ("nvme", True, ("sg_write_long", "--wr_uncor", "--lba=8"), 52, "No such file or directory"),

@@ -10,6 +10,7 @@ from rackloop_labs.mock_hosts.tools._options import OptionError, Options
 
 _SYNTAX_STATUS = 1
 _ILLEGAL_REQUEST_STATUS = 5
+_INVALID_OPCODE_STATUS = 9
 _NO_DEVICE_STATUS = 52
 _FLAGS = {"-S": "16", "--16": "16", "-w": "wr_uncor", "--wr_uncor": "wr_uncor"}
 _VALUED = {"-l": "lba", "--lba": "lba"}
@@ -40,27 +41,32 @@ def sg_write_long(argv: Sequence[str], view: HostView, acts: HostActs) -> Answer
         return Answer(
             stderr=f"sg_write_long: open error: {path}: No such file or directory\n", status=_NO_DEVICE_STATUS
         )
-    is_there = 0 <= sector < drive.size_bytes // drive.sector_bytes
-    if "wr_uncor" not in options.flags or not drive.firmware_state.marks or not is_there:
-        return Answer(stderr="sg_write_long failed: Illegal request\n", status=_ILLEGAL_REQUEST_STATUS)
+    number = 16 if "16" in options.flags else 10
+    if not drive.firmware_state.marks:
+        return _refused(number, "Illegal request, Invalid opcode", _INVALID_OPCODE_STATUS)
+    if "wr_uncor" not in options.flags or not 0 <= sector < drive.size_bytes // drive.sector_bytes:
+        return _refused(number, "Illegal request", _ILLEGAL_REQUEST_STATUS)
     acts.mark(drive, sector, 1)
     return Answer()
 
 
+def _refused(number: int, why: str, status: int) -> Answer:
+    return Answer(stderr=f"  SCSI WRITE LONG ({number}): {why}\nsg_write_long failed: {why}\n", status=status)
+
+
 def write_long_opcode(drive: AttachedDrive, opcode: str, action: str) -> Answer | None:
-    """The line of ``sg_opcodes`` for WRITE LONG; None for another command."""
+    """The lines of ``sg_opcodes`` for WRITE LONG; None for another command."""
     found = _WRITE_LONGS.get((opcode, action))
     if found is None:
         return None
     name, usage = found
     number = f"  Opcode={opcode}" + (f"  Service_action=0x{int(action, 0):04x}" if action else "")
     lines = ["", number, f"  Command_name: {name}"]
-    if not drive.firmware_state.marks:
-        return Answer("\n".join([*lines, "  Command is NOT supported"]) + "\n")
+    marks = drive.firmware_state.marks
     lines += [
-        "  Command is supported [conforming to SCSI standard]",
+        f"  Command is {'supported [conforming to SCSI standard]' if marks else 'NOT supported'}",
         "  No command duration limit mode page",
         "  Multiple Logical Units (MLU): not reported",
-        f"  Usage data: {usage} ",
+        *([f"  Usage data: {usage} "] if marks else []),
     ]
     return Answer("\n".join(lines) + "\n")
