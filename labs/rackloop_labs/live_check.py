@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from rackloop.abilities import BlockDevice, Host
+from rackloop.abilities.inventory import SeenDrive
 from rackloop.clock import Deadline
 from rackloop.errors import LabError, NotConnected, NotSupported, RackloopError
 from rackloop.lab import Lab
@@ -91,8 +92,7 @@ def _server(bench: Bench, host: Host, deadline: Deadline) -> Iterator[Attempt]:
         described = lab.drives.get(ports[port])
         drive = bench.drive(name, port) if described is not None and described.scratch else None
         if isinstance(drive, HostDrive):
-            yield _erasable(f"{name}.{port}", drive, deadline)
-            yield _markable(f"{name}.{port}", drive, deadline)
+            yield from _able(f"{name}.{port}", drive, deadline)
 
 
 def _tools(bench: Bench, host: Host, deadline: Deadline) -> Iterator[Attempt]:
@@ -114,20 +114,31 @@ def _tools(bench: Bench, host: Host, deadline: Deadline) -> Iterator[Attempt]:
         yield _tried(name, f"has {_TOOLS[kind]}", partial(require_tool, host, _TOOLS[kind]))
 
 
-def _erasable(part: str, drive: HostDrive, deadline: Deadline) -> Attempt:
+def _able(part: str, drive: HostDrive, deadline: Deadline) -> Iterator[Attempt]:
+    """The acts that a drive which may be erased could be told to do on itself."""
+    try:
+        seen = drive.seen(deadline)
+    except RackloopError as error:
+        yield Attempt(part, "says what it is", str(error))
+        return
+    yield _erasable(part, drive, seen, deadline)
+    yield _markable(part, drive, seen, deadline)
+
+
+def _erasable(part: str, drive: HostDrive, seen: SeenDrive, deadline: Deadline) -> Attempt:
     """The ways of a drive that may be erased to do so itself; it is no problem to have none."""
     try:
-        return Attempt(part, f"could erase itself by {', '.join(drive.require_erasable(deadline))}")
+        return Attempt(part, f"could erase itself by {', '.join(drive.require_erasable(seen, deadline))}")
     except NotSupported as error:
         return Attempt(part, f"cannot erase itself ({error})")
     except RackloopError as error:
         return Attempt(part, "could erase itself", str(error))
 
 
-def _markable(part: str, drive: HostDrive, deadline: Deadline) -> Attempt:
+def _markable(part: str, drive: HostDrive, seen: SeenDrive, deadline: Deadline) -> Attempt:
     """The tool by which such a drive could have media errors; it is no problem to have none."""
     try:
-        return Attempt(part, f"could have a media_error by {drive.require_markable(deadline)}")
+        return Attempt(part, f"could have a media_error by {drive.require_markable(seen, deadline)}")
     except NotSupported as error:
         return Attempt(part, f"cannot have a media_error ({error})")
     except RackloopError as error:

@@ -16,6 +16,7 @@ from rackloop_drivers.host_tools import name_of, read_drive
 
 if TYPE_CHECKING:
     from rackloop.abilities import WritableDrive
+    from rackloop.abilities.inventory import SeenDrive
 
 _EVERY_S = 0.25
 
@@ -54,24 +55,26 @@ class HostDrive:
         seen = read_drive(self._executor, self._device, deadline)
         return erasure_by(self._executor, seen.identity.protocol, seen.device).methods(deadline)
 
-    def require_erasable(self, deadline: Deadline) -> tuple[SanitizeMethod, ...]:
-        """The methods, where the drive could begin by the first of them now; it is told nothing.
+    def seen(self, deadline: Deadline) -> SeenDrive:
+        """The drive with all that the server's tools tell of it; raises as :meth:`identify` does."""
+        return read_drive(self._executor, self._device, deadline)
+
+    def require_erasable(self, seen: SeenDrive, deadline: Deadline) -> tuple[SanitizeMethod, ...]:
+        """The methods, where the drive that was ``seen`` could begin by the first of them now; it is told nothing.
 
         Raises NotSupported where it has none, or would erase more than itself, LabError where it is frozen or locked.
         """
-        seen = read_drive(self._executor, self._device, deadline)
         erasure = erasure_by(self._executor, seen.identity.protocol, seen.device)
         if not (methods := erasure.methods(deadline)):
             raise NotSupported(f"the drive at {self.location} has no means to erase itself; it can be trimmed at most")
         erasure.require(methods[0], deadline)
         return methods
 
-    def require_markable(self, deadline: Deadline) -> str:
-        """The tool by which the drive could make sectors of its own unreadable; it is told nothing.
+    def require_markable(self, seen: SeenDrive, deadline: Deadline) -> str:
+        """The tool by which the drive that was ``seen`` could make sectors of its own unreadable; it is told nothing.
 
         Raises NotSupported with what the drive lacks where it cannot.
         """
-        seen = read_drive(self._executor, self._device, deadline)
         marks = marks_by(self._executor, seen.identity.protocol, seen.device)
         marks.require(deadline)
         return marks.tool
