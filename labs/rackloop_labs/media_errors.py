@@ -97,7 +97,7 @@ class RackMediaErrors:
     def _reached(self, drive: str, deadline: Deadline) -> ReachedDrive:
         server, device = self._place(drive, deadline)
         host = self._hosts[server]
-        path = SharedPath(host, device, self._clock)
+        path = SharedPath(host, device, self._clock, within_s=self._lab.time_s("tools"))
         permit = partial(self._guard.writable, drive, HostDrive(host, device), path)
         return ReachedDrive(host, device, path, permit, partial(open_blocks, clock=self._clock))
 

@@ -81,7 +81,7 @@ def test_heal_gives_sectors_back_what_they_held(real: Marked, name: str) -> None
     assert real.read(name) is None
     assert real.read(name, OFFSET - LENGTH) == held[:LENGTH]
     assert real.read(name, OFFSET + LENGTH) == held[2 * LENGTH :]
-    [entry] = real.journal.standing("real")
+    [entry] = real.journal.standing(real.lab.name)
     assert isinstance(entry.what, BreakPart)
     report = real.heal()
     assert (report.problems, [entry.resource for entry in report.undone]) == ((), [f"drive:{name}"])
@@ -90,27 +90,32 @@ def test_heal_gives_sectors_back_what_they_held(real: Marked, name: str) -> None
 
 
 class FailsAt:
-    """A server whose tool fails at one sector, as where its drive or the harness dies on the way."""
+    """A server whose tool does nothing at one sector, as where its drive or the harness dies on the way."""
 
-    def __init__(self, host: Host, words: str) -> None:
-        self._host, self._words = host, words
+    def __init__(self, host: Host, words: str, status: int = 1) -> None:
+        self._host, self._words, self._status = host, words, status
 
     def run(self, argv: Sequence[str], deadline: Deadline, **more: Any) -> Completed:
         if self._words in " ".join(argv):
-            return Completed(tuple(argv), 5, "", "FAILED: Input/output error\n")
+            return Completed(tuple(argv), self._status, "", "Program aborted.\n")
         return self._host.run(argv, deadline, **more)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._host, name)
 
 
+def failing(real: Marked, words: str, status: int = 1) -> Any:
+    """The drive ssd1 of the rack, at servers whose tools do nothing where they are told ``words``."""
+    hosts = {name: FailsAt(real.bench.host(name), words, status) for name in real.lab.servers}
+    return RackMediaErrors(real.lab, cast("Any", hosts), CLOCK, real.held, None).breakable["drive:ssd1"]
+
+
 def test_one_that_was_marked_in_part_is_given_back_whole(real: Marked) -> None:
     held = os.urandom(2 * LENGTH)
     real.write("ssd1", OFFSET, held)
-    hosts = {name: FailsAt(real.bench.host(name), "f75") for name in real.lab.servers}
-    part = RackMediaErrors(real.lab, cast("Any", hosts), CLOCK, real.held, None).breakable["drive:ssd1"]
+    part = failing(real, "f75")
     fault = {**FAULT, "sectors": 16}
-    with pytest.raises(LabError, match=r"node1:.*--make-bad-sector f75 failed: FAILED: Input/output error"):
+    with pytest.raises(LabError, match=r"node1:.*--make-bad-sector f75 failed: Program aborted"):
         part.break_as(KEY, fault, soon(60))
     assert real.read("ssd1") is None
     # Whoever comes next asks the server for its notes.
@@ -119,6 +124,19 @@ def test_one_that_was_marked_in_part_is_given_back_whole(real: Marked) -> None:
     assert problem.startswith("drive:ssd1 stands broken as media_error and no journal entry says why")
     real.bench.equipment.breakable["drive:ssd1"].mend(KEY, soon(60))
     assert real.read("ssd1", OFFSET, 2 * LENGTH) == held
+
+
+def test_a_tool_that_says_it_succeeded_is_not_believed(real: Marked) -> None:
+    """As hdparm does of a drive that aborts the command."""
+    held = os.urandom(LENGTH)
+    real.write("ssd1", OFFSET, held)
+    with pytest.raises(LabError, match="the drive took `hdparm --make-bad-sector`, and still reads these sectors"):
+        failing(real, "--make-bad-sector", status=0).break_as(KEY, FAULT, soon(60))
+    part = real.bench.equipment.breakable["drive:ssd1"]
+    assert part.standing(soon(60)) == {}
+    part.mend(KEY, soon(60))
+    assert real.read("ssd1") == held
+    assert real.heal().found_in_order
 
 
 def test_what_was_written_meanwhile_stays(real: Marked) -> None:
@@ -205,7 +223,7 @@ def test_a_fault_of_a_test_ends_with_it(real: Marked) -> None:
         with faults.injected(FaultSpec("media_error", "fast1", {"lba": 64})):
             assert real.read("fast1") is None
         assert real.read("fast1") == held
-    assert real.journal.standing("real") == []
+    assert real.journal.standing(real.lab.name) == []
 
 
 def test_what_a_rack_offers_is_known_before_it_is_touched(real: Marked, rack: MockRack) -> None:

@@ -8,7 +8,6 @@ from rackloop.drive_identifiers import normal_text
 from rackloop.errors import LabError
 from rackloop_drivers.block.host_path._driver import HostPath, place_of
 
-_NAMES_S = 10.0
 # The names under by-id that lead to the node now.
 _BY_ID = """
 node=$(readlink -f "$1")
@@ -38,7 +37,7 @@ class SharedPath(HostPath):
         seen = self._last or self._seen()
         identity = self._only or seen.identity
         argv = ["sh", "-c", _BY_ID, "names", place_of(seen)]
-        listed = self._executor.run(argv, Deadline.after(self._clock, _NAMES_S)).stdout.splitlines()
+        listed = self._executor.run(argv, Deadline.after(self._clock, self._within_s)).stdout.splitlines()
         known = set(identity.identifiers.values())
         serial = normal_text(identity.serial).replace(" ", "_")
         of_this = [name for name in listed if any(name.endswith(f"/{kind}{one}") for kind in _UNIQUE for one in known)]

@@ -83,7 +83,7 @@ class AtaMarks:
         self._tools = tools
 
     def require(self, deadline: Deadline) -> None:
-        """See :class:`Marks`; without the command hdparm would damage the sector by WRITE LONG."""
+        """See :class:`Marks`; hdparm itself goes on without the command, and says that it succeeded."""
         raw = self._tools.run("hdparm", "-I", deadline=deadline).stdout
         if _ATA_FEATURE.search(raw) is None:
             raise NotSupported(
