@@ -11,20 +11,20 @@ from rich.table import Table
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS
 from rackloop.inspection.cabling import PortCheck
-from rackloop.lab import LabKind, LabState, load_lab
+from rackloop.lab import Lab, LabKind, LabState, load_lab
 from rackloop.units import counted
 from rackloop_cli.shared.tables import plain_table, print_whole
 from rackloop_labs import open_lab
 from rackloop_labs.discovery import cabling
 
-_WITHIN_S = 30.0
+_LEAST_S = 30.0
 
 
 def run(name: str, *, as_json: bool) -> int:
     """Check a lab that is up, and print a row for each port; a disagreement is exit 3."""
     lab, clock = load_lab(name), RealClock()
     with open_lab(lab, clock, LabState.of(lab.name), token=None, bring_up=False) as bench:
-        checks = cabling(bench, Deadline.after(clock, _WITHIN_S))
+        checks = cabling(bench, Deadline.after(clock, within_s(lab)))
     found = [disagreement for check in checks for disagreement in check.disagreements]
     if as_json:
         print(json.dumps({"schema": 1, "lab": lab.name, "ports": [_as_dict(check) for check in checks]}, indent=2))
@@ -37,6 +37,11 @@ def run(name: str, *, as_json: bool) -> int:
             console.print(str(disagreement), soft_wrap=True, markup=False, highlight=False)
         console.print(f"{counted(len(checks), 'port')}, {counted(len(found), 'disagreement')}")
     return EXIT_LAB_FAILED if found else EXIT_PASS
+
+
+def within_s(lab: Lab) -> float:
+    """The seconds that a check may take: the rack settles, and then its servers tell of their drives once more."""
+    return max(_LEAST_S, lab.time_s("settle") + lab.time_s("tools"))
 
 
 def _table(checks: list[PortCheck]) -> Table:
