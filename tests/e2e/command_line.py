@@ -42,8 +42,9 @@ class Ended:
 class Running:
     """A command that runs, in a process group of its own as a terminal's foreground job is."""
 
-    def __init__(self, process: subprocess.Popen[str] | ForkedCommand) -> None:
+    def __init__(self, process: subprocess.Popen[str] | ForkedCommand, within_s: float = SLOW_S) -> None:
         self.process = process
+        self._within_s = within_s
 
     def interrupt(self) -> None:
         """Ctrl-C: the terminal signals the whole process group."""
@@ -52,11 +53,11 @@ class Running:
     def kill(self) -> None:
         """Kill -9 of the command alone; returns once it is dead."""
         self.process.kill()
-        self.process.communicate(timeout=SLOW_S)
+        self.process.communicate(timeout=self._within_s)
 
     def end(self) -> Ended:
         """Wait for its end."""
-        out, err = self.process.communicate(timeout=SLOW_S)
+        out, err = self.process.communicate(timeout=self._within_s)
         assert self.process.returncode is not None
         return Ended(self.process.returncode, out, err)
 
@@ -69,6 +70,8 @@ class CommandLine:
     """
 
     renders_reports = False
+    # How long a command may take.
+    within_s = SLOW_S
     forks: ClassVar[CommandForks | None] = None
 
     def __init__(self, state_home: Path, directory: Path) -> None:
@@ -114,7 +117,7 @@ class CommandLine:
                 text=True,
                 start_new_session=True,
             )
-        running = Running(process)
+        running = Running(process, self.within_s)
         self._started.append(running)
         return running
 

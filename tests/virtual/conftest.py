@@ -1,47 +1,135 @@
-"""The one virtual rack that the tests use, in a state directory of its own, with guests that outlive the tests."""
+"""The virtual racks that files of tests share, in state directories of their own, with guests that outlive the tests.
+
+Tests are skipped where this machine cannot have the guests: where it lacks a program, memory, room, the name space that
+an image is made in, or a way to Debian's packages. A guest that does not boot is a failure.
+"""
 
 from __future__ import annotations
 
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import yaml
 
 from rackloop.lab import load_lab
-from tests.e2e.command_line import CommandLine
+from tests.command_forks import command_forks
+from tests.e2e.command_line import CommandLine, Ended
 from tests.meta.tree import ROOT
+from tests.virtual.one_guest import one_guest
 
 GUESTS = Path(os.environ.get("RACKLOOP_GUESTS", ROOT / ".rackloop" / "guests"))
 """Where images and saved guests are kept from one run of the tests to the next."""
 
+NO_NETWORK = "Debian's packages cannot be downloaded"
 
-@pytest.fixture(scope="module")
-def rackloop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
-    """The command line, for all tests of a file; they fail if it leaves a process behind."""
+
+class GuestCommandLine(CommandLine):
+    """The command line, with the patience that guests in software take on a busy machine."""
+
+    within_s = 1800.0
+
+
+@contextmanager
+def command_line_in(directory: Path) -> Iterator[CommandLine]:
+    """The command line with a state directory of its own; AssertionError where it leaves a process behind."""
     GUESTS.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="rl-", dir="/tmp") as state_home:
         (Path(state_home) / "guests").symlink_to(GUESTS)
-        command_line = CommandLine(Path(state_home), tmp_path_factory.mktemp("here"))
+        command_line = GuestCommandLine(Path(state_home), directory)
         yield command_line
         command_line.close()
 
 
-@pytest.fixture(scope="module")
-def up(rackloop: CommandLine) -> Iterator[CommandLine]:
-    """The rack, up until the last test of the file."""
-    ended = rackloop("lab", "up", "virtual")
+def went_well(ended: Ended) -> None:
+    """Assert that a command did what it should; the tests are skipped where this machine lacks what that takes."""
+    if ended.status == 2 or NO_NETWORK in ended.err:
+        pytest.skip(f"no guests on this machine: {ended.err.splitlines()[-1].removeprefix('rackloop: ')}")
     assert ended.status == 0, ended
-    yield rackloop
-    rackloop("lab", "down", "virtual")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forks() -> Iterator[None]:
+    """Commands start in next to no time."""
+    with command_forks() as forks:
+        CommandLine.forks = forks
+        yield
+        CommandLine.forks = None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _built(_forks: None, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The guests, built where they are not."""
+    with command_line_in(tmp_path_factory.mktemp("built")) as command_line:
+        ended = command_line("lab", "build", "virtual")
+    went_well(ended)
+
+
+@pytest.fixture(scope="module")
+def rackloop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+    """The command line of a file, with no rack that others use."""
+    with command_line_in(tmp_path_factory.mktemp("here")) as command_line:
+        yield command_line
+
+
+@pytest.fixture(scope="session")
+def _three(_built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+    with command_line_in(tmp_path_factory.mktemp("three")) as command_line:
+        yield command_line
+        command_line("lab", "down", "virtual")
+
+
+@pytest.fixture(scope="session")
+def _one(_built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[CommandLine, Path]]:
+    with command_line_in(tmp_path_factory.mktemp("one")) as command_line:
+        description = one_guest(command_line, "one-guest")
+        yield command_line, description
+        command_line("lab", "down", description)
+
+
+@pytest.fixture(scope="module")
+def up(_three: CommandLine) -> CommandLine:
+    """The rack of three guests, which is up from the first file that asks for it until the last test of all."""
+    _be_up(_three, "virtual")
+    return _three
+
+
+@pytest.fixture(scope="module")
+def one(_one: tuple[CommandLine, Path]) -> CommandLine:
+    """The rack of one guest, which is up in the same way."""
+    _be_up(*_one)
+    return _one[0]
+
+
+@pytest.fixture(scope="module")
+def file(_one: tuple[CommandLine, Path]) -> Path:
+    """The description of the rack of one guest."""
+    return _one[1]
+
+
+def _be_up(rackloop: CommandLine, lab: str | Path) -> None:
+    """Have a rack up and healed: as the file before left it, or anew where that is not to be had."""
+    is_up = rackloop("lab", "status", lab).status == 0
+    if is_up and rackloop("heal", lab).status == 0:
+        return
+    if is_up:
+        rackloop("lab", "down", lab)
+    went_well(rackloop("lab", "up", lab))
 
 
 @pytest.fixture
 def rehearsal(up: CommandLine) -> Iterator[str]:
-    """The description of the rack as a physical one; its store is known on this machine while the test runs."""
-    path: str = up.endpoints("virtual")["rehearsal"]
+    """The description of the rack as a physical one; its store is known on this machine while the test runs.
+
+    It says how slow guests in software are on a busy machine.
+    """
+    document = yaml.safe_load(Path(up.endpoints("virtual")["rehearsal"]).read_text())
+    document["times"] = {**dict.fromkeys(("act", "online", "settle", "tools"), "10 min"), "answer": "1 min"}
+    path = up.write("rehearsal.yaml", document)
     name = load_lab(path).name
-    yield path
+    yield str(path)
     for left in Path("/var/tmp").glob(f"rackloop-store-of-{name}*"):
         left.unlink()

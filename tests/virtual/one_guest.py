@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
@@ -27,18 +25,6 @@ def one_guest(rackloop: CommandLine, name: str) -> Path:
     document["baseline"] = {SERVER: {"p0": "d01", "p1": "d02"}}
     document["times"] = {"act": "300 s", "answer": "30 s", "tools": "300 s"}
     return rackloop.write(f"{name}.yaml", document)
-
-
-@contextmanager
-def brought_up(rackloop: CommandLine, file: Path) -> Iterator[None]:
-    """Have the rack up for as long as the block lasts, its guest built where it was not."""
-    for verb in ("build", "up"):
-        ended = rackloop("lab", verb, file)
-        assert ended.status == 0, ended
-    try:
-        yield
-    finally:
-        rackloop("lab", "down", file)
 
 
 def boot_of(rackloop: CommandLine, file: Path) -> str:

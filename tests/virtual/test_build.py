@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from rackloop.errors import LabError
+from rackloop.lab import LabState
 from rackloop_labs.virtual_rack.guest_cache import GuestCache
 from rackloop_labs.virtual_rack.recipe import GuestRecipe
 from tests.deadlines import CLOCK
 from tests.e2e.command_line import CommandLine, Running, wait_until
 from tests.virtual.conftest import GUESTS
 
+INTERRUPT, KILL = Running.interrupt, Running.kill
 OTHER_QEMU = "#!/bin/sh\necho QEMU emulator version 99.1\n"
 
 
@@ -85,7 +87,7 @@ def once_a_guest_runs(running: Running, command_line: CommandLine) -> None:
     )
 
 
-@pytest.mark.parametrize("end", [Running.interrupt, Running.kill], ids=["ctrl-c", "kill"])
+@pytest.mark.parametrize("end", [pytest.param(INTERRUPT, marks=pytest.mark.nightly), KILL])
 def test_a_build_that_is_cut_short_leaves_no_guest(
     elsewhere: CommandLine, guests: Path, end: Callable[[Running], None]
 ) -> None:
@@ -96,7 +98,7 @@ def test_a_build_that_is_cut_short_leaves_no_guest(
     assert not any(name.startswith("booted-") for name in kept(guests))
 
 
-@pytest.mark.parametrize("end", [Running.interrupt, Running.kill], ids=["ctrl-c", "kill"])
+@pytest.mark.parametrize("end", [INTERRUPT, pytest.param(KILL, marks=pytest.mark.nightly)])
 def test_an_up_that_is_cut_short_leaves_no_guest(
     rackloop: CommandLine, image: Path, end: Callable[[Running], None]
 ) -> None:
@@ -107,3 +109,15 @@ def test_an_up_that_is_cut_short_leaves_no_guest(
     assert rackloop("lab", "status", "virtual").status == 3
     assert rackloop("lab", "up", "virtual").status == 0
     assert rackloop("lab", "down", "virtual").status == 0
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("end", [INTERRUPT, KILL])
+def test_a_run_that_is_cut_short_takes_the_rack_down_that_it_brought_up(
+    rackloop: CommandLine, end: Callable[[Running], None]
+) -> None:
+    running = rackloop.start("run", "smoke", "--lab", "virtual", "-k", "identity", "--out", "out")
+    wait_until(LabState(rackloop.state_home / "labs" / "virtual").endpoints_file.exists, lambda: "not up")
+    end(running)
+    rackloop.wait_until_deserted()
+    assert rackloop("lab", "status", "virtual").status == 3

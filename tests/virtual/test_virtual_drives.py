@@ -17,6 +17,7 @@ from rackloop_labs import Bench, open_lab
 from tests.deadlines import CLOCK, soon
 from tests.e2e.command_line import CommandLine
 from tests.leased import EverythingLeased
+from tests.virtual.guests import baseline_comes
 
 PATTERN = bytes(range(256)) * 16
 BLOCK = SanitizeMethod.BLOCK_ERASE
@@ -25,16 +26,12 @@ ERASES_WITHIN_S = 600.0
 
 
 @pytest.fixture(scope="module")
-def bench(rackloop: CommandLine) -> Iterator[Bench]:
+def bench(up: CommandLine) -> Iterator[Bench]:
     """The rack, opened by the code of a real one."""
-    ended = rackloop("lab", "up", "virtual")
-    assert ended.status == 0, ended
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RACKLOOP_STATE_HOME", str(rackloop.state_home))
-        lab = load_lab("virtual")
-        with open_lab(lab, CLOCK, LabState.of(lab.name), None) as bench:
-            yield bench
-    rackloop("lab", "down", "virtual")
+    baseline_comes(up)
+    state = LabState(up.state_home / "labs" / "virtual")
+    with open_lab(load_lab("virtual"), CLOCK, state, None, bring_up=False) as bench:
+        yield bench
 
 
 def drive_of(bench: Bench, port: str) -> HostDrive:

@@ -22,7 +22,7 @@ from rackloop_labs.lacking import refusal
 from tests.deadlines import CLOCK, soon
 from tests.e2e.command_line import CommandLine
 from tests.virtual.guest_login import tell
-from tests.virtual.one_guest import SERVER, WITHIN_S, boot_of, brought_up, console, one_guest
+from tests.virtual.one_guest import SERVER, WITHIN_S, boot_of, console
 
 HAS = {"power_loss", "server_crash", "server_nmi", "server_hang", "partition", "hot_unplug", "switch_power_loss"}
 HAS |= {"media_error", "fail_slow", "fail_stop", "hang", "corrupt", "phy_drop", "phy_flap"}
@@ -30,26 +30,14 @@ LACKS = {"link_disable", "slot_power_loss", "phy_disable", "device_off", "stuck_
 
 
 @pytest.fixture(scope="module")
-def file(rackloop: CommandLine) -> Path:
-    return one_guest(rackloop, "broken-guest")
-
-
-@pytest.fixture(scope="module")
 def lab(file: Path) -> Lab:
     return load_lab(file)
 
 
-@pytest.fixture(scope="module")
-def up(rackloop: CommandLine, file: Path) -> Iterator[CommandLine]:
-    """The rack, up until the last test of the file."""
-    with brought_up(rackloop, file):
-        yield rackloop
-
-
 @pytest.fixture
-def faults(up: CommandLine, lab: Lab) -> Iterator[Faults]:
+def faults(one: CommandLine, lab: Lab) -> Iterator[Faults]:
     """The faults of the rack under a lease of it all; what is left standing is heal's to mend, as after a kill."""
-    state = LabState(up.state_home / "labs" / lab.name)
+    state = LabState(one.state_home / "labs" / lab.name)
     with (
         closing(open_lab_store(lab, state, CLOCK)) as store,
         leased(lab, store, LeaseTerms()) as held,
@@ -58,11 +46,11 @@ def faults(up: CommandLine, lab: Lab) -> Iterator[Faults]:
         yield Faults(lab, bench.equipment, CLOCK, ActRecorder(lab, Journal(store), "run"))
 
 
-def read(up: CommandLine, file: Path) -> str:
+def read(one: CommandLine, file: Path) -> str:
     """What dd says of the first block of the drive at the first port."""
-    path = up.endpoints(str(file))["servers"][SERVER]["paths"]["p0"]
+    path = one.endpoints(str(file))["servers"][SERVER]["paths"]["p0"]
     node = f"/dev/disk/by-path/{path}-nvme-1"
-    return tell(up, file, SERVER, f"dd if={node} of=/dev/null bs=4096 count=1 iflag=direct 2>&1; true")
+    return tell(one, file, SERVER, f"dd if={node} of=/dev/null bs=4096 count=1 iflag=direct 2>&1; true")
 
 
 @pytest.mark.parametrize("kind", sorted(HAS | LACKS))
@@ -76,22 +64,22 @@ def test_an_interrupt_needs_a_controller(faults: Faults, lab: Lab) -> None:
         faults.begin(FaultSpec("server_nmi", "srv9"))
 
 
-def test_sectors_and_a_whole_drive_fail_and_are_well_again(up: CommandLine, file: Path, faults: Faults) -> None:
-    assert "4096 bytes" in read(up, file)
+def test_sectors_and_a_whole_drive_fail_and_are_well_again(one: CommandLine, file: Path, faults: Faults) -> None:
+    assert "4096 bytes" in read(one, file)
     with faults.injected(FaultSpec("media_error", "d01", {"lba": 0, "sectors": 8})):
-        assert "error reading" in read(up, file)
+        assert "error reading" in read(one, file)
     with faults.injected(FaultSpec("fail_stop", "d01")):
-        assert "error reading" in read(up, file)
-    assert "4096 bytes" in read(up, file)
+        assert "error reading" in read(one, file)
+    assert "4096 bytes" in read(one, file)
 
 
 def test_a_drive_that_is_unplugged_or_without_power_is_gone_from_the_kernel(
-    up: CommandLine, file: Path, lab: Lab, faults: Faults
+    one: CommandLine, file: Path, lab: Lab, faults: Faults
 ) -> None:
     serial = lab.drives["d01"].serial
 
     def is_there() -> bool:
-        return serial in tell(up, file, SERVER, "cat /sys/class/nvme/nvme*/serial")
+        return serial in tell(one, file, SERVER, "cat /sys/class/nvme/nvme*/serial")
 
     for spec in (FaultSpec("hot_unplug", "d01"), FaultSpec("power_loss", "d01")):
         assert soon(WITHIN_S).poll(is_there, every_s=0.5)
@@ -100,50 +88,52 @@ def test_a_drive_that_is_unplugged_or_without_power_is_gone_from_the_kernel(
     assert soon(WITHIN_S).poll(is_there, every_s=0.5)
 
 
-def test_the_programs_of_a_hung_server_are_held_and_go_on(up: CommandLine, file: Path, faults: Faults) -> None:
-    before = boot_of(up, file)
+def test_the_programs_of_a_hung_server_are_held_and_go_on(one: CommandLine, file: Path, faults: Faults) -> None:
+    before = boot_of(one, file)
     ticking = "while :; do echo $((n += 1)) >/run/ticks; sleep 0.05; done"
-    tell(up, file, SERVER, f"systemd-run --quiet --unit=ticking sh -c '{ticking}'")
+    tell(one, file, SERVER, f"systemd-run --quiet --unit=ticking sh -c '{ticking}'")
 
     def ticks() -> str:
-        return tell(up, file, SERVER, "cat /run/ticks /sys/fs/cgroup/system.slice/cgroup.freeze")
+        return tell(one, file, SERVER, "cat /run/ticks /sys/fs/cgroup/system.slice/cgroup.freeze")
 
     with faults.injected(FaultSpec("server_hang", SERVER)):
         held = ticks()
         assert held.split()[1] == "1"
         assert ticks() == held
     assert soon(WITHIN_S).poll(lambda: ticks() != held, every_s=0.5)
-    assert boot_of(up, file) == before
+    assert boot_of(one, file) == before
 
 
 @pytest.mark.parametrize("kind", ["partition", "server_hang"])
-def test_what_a_dead_run_left_is_healed(kind: str, up: CommandLine, file: Path, faults: Faults) -> None:
+def test_what_a_dead_run_left_is_healed(kind: str, one: CommandLine, file: Path, faults: Faults) -> None:
     faults.begin(FaultSpec(kind, SERVER))
     # The one of the other kind may stand as well.
     shown = {"partition": "rackloop_partition", "server_hang": "rackloop-held"}[kind]
-    assert shown in tell(up, file, SERVER, "nft list tables; ls /run")
+    assert shown in tell(one, file, SERVER, "nft list tables; ls /run")
 
 
-def test_it_is_healed_once(up: CommandLine, file: Path) -> None:
-    healed = up("heal", file)
+def test_it_is_healed_once(one: CommandLine, file: Path) -> None:
+    healed = one("heal", file)
     assert (healed.status, "2 acts undone" in healed.out) == (0, True), healed
-    left = tell(up, file, SERVER, "nft list tables; ls /run /var/lib/rackloop/faults/*; cat /proc/self/cgroup")
+    left = tell(one, file, SERVER, "nft list tables; ls /run /var/lib/rackloop/faults/*; cat /proc/self/cgroup")
     assert "rackloop" not in left.replace("/var/lib/rackloop", "")
 
 
+@pytest.mark.nightly  # It boots, as after a loss of power.
 def test_a_kernel_that_panicked_at_an_interrupt_is_given_a_new_start_by_heal(
-    up: CommandLine, file: Path, lab: Lab, faults: Faults
+    one: CommandLine, file: Path, lab: Lab, faults: Faults
 ) -> None:
-    before = boot_of(up, file)
+    before = boot_of(one, file)
     faults.begin(FaultSpec("server_nmi", SERVER))
-    assert "Kernel panic - not syncing: NMI: Not continuing" in console(up, file)
-    state = LabState(up.state_home / "labs" / lab.name)
+    assert "Kernel panic - not syncing: NMI: Not continuing" in console(one, file)
+    state = LabState(one.state_home / "labs" / lab.name)
     with closing(open_lab_store(lab, state, CLOCK)) as store:
         assert len(Journal(store).standing(lab.name)) == 1
-    (up.directory / "boot").write_text(before)
+    (one.directory / "boot").write_text(before)
 
 
-def test_it_has_booted_once_heal_ends(up: CommandLine, file: Path) -> None:
-    healed = up("heal", file)
+@pytest.mark.nightly
+def test_it_has_booted_once_heal_ends(one: CommandLine, file: Path) -> None:
+    healed = one("heal", file)
     assert (healed.status, "1 act undone" in healed.out) == (0, True), healed
-    assert boot_of(up, file) != (up.directory / "boot").read_text()
+    assert boot_of(one, file) != (one.directory / "boot").read_text()

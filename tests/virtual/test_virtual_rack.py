@@ -113,6 +113,7 @@ def test_a_drive_is_written_and_read_on_its_guest_wherever_it_is(up: CommandLine
     store.close()
 
 
+@pytest.mark.nightly
 def test_a_port_is_armed_before_its_drive_is_there_which_is_mounted_then(up: CommandLine, tmp_path: Path) -> None:
     lab = load_lab("virtual")
     state, expected = LabState(up.state_home / "labs" / "virtual"), Expected(lab.drives["d01"].serial, 4, 5)
@@ -152,6 +153,7 @@ def test_somebodys_data_is_not_written(up: CommandLine, tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.nightly  # The rehearsal does.
 def test_as_a_rack_that_is_simply_there_it_is_checked_discovered_and_mapped(up: CommandLine, rehearsal: str) -> None:
     checked = up("lab", "check", rehearsal)
     assert checked.status == 0, checked
@@ -174,6 +176,7 @@ def test_the_console_is_kept(up: CommandLine) -> None:
     wait_until(lambda: "rackloop was here" in Path(server["console_log"]).read_text(), lambda: "the log lacks it")
 
 
+@pytest.mark.nightly
 def test_two_labs_of_one_machine_do_not_meet(up: CommandLine) -> None:
     text = load_lab("virtual").source.read_text().replace("name: virtual\n", "name: second\n")
     kept = [line for line in text.splitlines() if not line.strip().startswith(("srv2:", "srv3:"))]
@@ -198,6 +201,7 @@ def test_a_lab_that_is_killed_leaves_no_guest_and_comes_up_again(up: CommandLine
     comes_all(up, load_lab("virtual"), "srv1")
 
 
+@pytest.mark.nightly
 def test_a_guest_that_ends_takes_the_lab_down_and_says_so(up: CommandLine) -> None:
     guest = next(
         pid for pid, line in up.processes().items() if line.startswith("/usr/bin/qemu") or "qemu-system" in line
