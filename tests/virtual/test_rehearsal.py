@@ -6,12 +6,22 @@ The tests are of one rack, and in order.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from rackloop.lab import Lab, LabKind, load_lab
-from tests.e2e.command_line import CommandLine
-from tests.virtual.guests import baseline_comes, endpoints_of
+from tests.e2e.command_line import CommandLine, Results
+from tests.meta.tree import ROOT
+from tests.virtual.guests import baseline_comes, endpoints_of, tell
+
+SMOKE = ROOT / "testplans" / "smoke.yaml"
+SETTING = "net.ipv4.tcp_slow_start_after_idle"
+# Drives that no smoke may write to, and whose server.
+KEPT, KEPT_AT = "RLV00006", "srv3"
 
 
 def is_same_rack(found: Lab, described: Lab) -> None:
@@ -29,6 +39,29 @@ def is_same_rack(found: Lab, described: Lab) -> None:
         drive = described.drives[name]
         assert (one.profile, one.model, one.serial) == (drive.profile, drive.model, drive.serial)
         assert (one.size, one.port, one.by_path) == (drive.size, drive.port, None)
+
+
+def with_scratch(rehearsal: str, scratch: Collection[str]) -> dict[str, Any]:
+    """The description of the rack with no other scratch drives than these."""
+    document: dict[str, Any] = yaml.safe_load(Path(rehearsal).read_text())
+    for name, drive in document["drives"].items():
+        drive["scratch"] = name in scratch
+    return document
+
+
+def of_one_server(rehearsal: str) -> dict[str, Any]:
+    """The description of the rack as if its first server were all there is."""
+    document: dict[str, Any] = yaml.safe_load(Path(rehearsal).read_text())
+    for section in ("servers", "baseline"):
+        document[section] = {"srv1": document[section]["srv1"]}
+    return document
+
+
+def short_smoke() -> dict[str, Any]:
+    """What of the shipped smoke says that every server reads the drive that the map says, a few times."""
+    shipped = yaml.safe_load(SMOKE.read_text())
+    [identity] = [entry for entry in shipped["tests"] if entry["test"] == "fabric/identity"]
+    return {"plan": "short-smoke", "purpose": shipped["purpose"], "tests": [{**identity, "with": {"remaps": 6}}]}
 
 
 @pytest.mark.nightly  # Without a description nobody says how slow the guests are.
@@ -65,12 +98,60 @@ def test_the_file_the_cables_and_every_part_are_checked(up: CommandLine, rehears
     assert ", 0 failed" in ended.out or "; 0 failed" in ended.out
 
 
+def test_a_drive_of_another_serial_than_described_is_named(up: CommandLine, rehearsal: str) -> None:
+    document: dict[str, Any] = yaml.safe_load(Path(rehearsal).read_text())
+    document["drives"]["d01"]["serial"] = "RLV00099"
+    # What is wrong stays wrong, however long it is looked at.
+    document["times"]["settle"] = "1 s"
+    ended = up("lab", "cabling", up.write("other.yaml", document))
+    assert ended.status == 3, ended
+    assert "RLV00001" in ended.out
+    assert "RLV00099" in ended.out
+
+
 def test_what_a_smoke_would_erase_is_known_before_and_is_scratch(up: CommandLine, rehearsal: str) -> None:
     ended = up("run", "smoke", "--lab", rehearsal, "--dry-run", "--json")
     assert ended.status == 0, ended
     erased = {drive for test in json.loads(ended.out)["tests"] for drive in test["erases"]}
     assert "d01" in erased
     assert all(drive.scratch for name, drive in load_lab(rehearsal).drives.items() if name in erased)
+
+
+def test_a_playbook_changes_a_server_and_is_taken_back(up: CommandLine, rehearsal: str) -> None:
+    server = up.write("one-server.yaml", of_one_server(rehearsal))
+    before = tell(up, "srv1", f"sysctl -n {SETTING}").strip()
+    for words, setting in ((), "0"), (("--undo",), before):
+        ended = up("lab", "provision", server, "--roles", "network_tuning", "--timeout-s", "1500", "--json", *words)
+        assert ended.status == 0, ended
+        assert json.loads(ended.out)["servers"]["srv1"]["changed"] > 0
+        assert tell(up, "srv1", f"sysctl -n {SETTING}").strip() == setting
+
+
+@pytest.mark.nightly
+def test_a_playbook_changes_each_server_once(up: CommandLine, rehearsal: str) -> None:
+    changes: list[set[bool]] = []
+    for words in (), (), ("--undo",):
+        ended = up("lab", "provision", rehearsal, "--timeout-s", "1500", "--json", *words)
+        assert ended.status == 0, ended
+        servers = json.loads(ended.out)["servers"]
+        assert servers.keys() == load_lab(rehearsal).servers.keys()
+        changes.append({server["changed"] > 0 for server in servers.values()})
+    assert changes == [{True}, {False}, {True}]
+
+
+def test_a_short_smoke_is_green_and_writes_to_no_drive_of_somebody(
+    up: CommandLine, rehearsal: str, tmp_path: Path
+) -> None:
+    rack = up.write("few-drives.yaml", with_scratch(rehearsal, {"d01", "d03"}))
+    look = f"head -c 1048576 /dev/disk/by-id/nvme-*{KEPT} | sha256sum"
+    before = tell(up, KEPT_AT, look)
+    ended = up("run", up.write("short-smoke.yaml", short_smoke()), "--lab", rack, "--out", tmp_path / "smoke")
+    assert ended.status == 0, ended
+    results = Results(tmp_path / "smoke")
+    assert {name: test["verdict"] for name, test in results.tests().items()} == {"fabric/identity::identity": "pass"}
+    reads = [event.value for event in results.of_kind("measured") if event.name == "identity.reads"]
+    assert reads[0] > 0
+    assert tell(up, KEPT_AT, look) == before
 
 
 def test_the_rack_is_healed(up: CommandLine, rehearsal: str) -> None:
