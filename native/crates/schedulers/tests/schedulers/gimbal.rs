@@ -189,6 +189,46 @@ fn the_rate_finds_what_the_drive_can_do() {
 }
 
 #[test]
+fn an_overloaded_drive_empties_the_buckets() {
+    let mut gimbal = start(json!({"kind": "gimbal"}));
+    let id = join(&mut *gimbal, 1)[0];
+    arrive(&mut *gimbal, id, read(4 * KIB), 0);
+    let gone = dispatched(&mut *gimbal, 0);
+    // Ten milliseconds, five on average.
+    gimbal
+        .complete(gone[0].id, Outcome::Succeeded, 10 * MS)
+        .unwrap();
+    let SchedulerState::Gimbal {
+        read_tokens,
+        write_tokens,
+        read: congestion,
+        ..
+    } = gimbal.snapshot().state
+    else {
+        panic!("gimbal")
+    };
+    assert_eq!((read_tokens, write_tokens), (0.0, 0.0));
+    assert_eq!(congestion, Congestion::Overloaded);
+}
+
+#[test]
+fn the_write_cost_follows_the_latency_of_writes() {
+    let cost = |service_us: u64| {
+        let mut bench = Bench::new(json!({"kind": "gimbal"}), 4, move |_| service_us * US);
+        bench.join(&Tenant::named("a"), 4, &[write(4 * KIB)]);
+        bench.run_until(1_050 * MS);
+        bench
+            .scheduler
+            .view(bench.clients[0].id)
+            .unwrap()
+            .unwrap()
+            .write_cost
+    };
+    // Ten periods: down by 0.5 each, or at the worst case all along.
+    assert_eq!((cost(40), cost(400)), (4.0, 9.0));
+}
+
+#[test]
 fn failed_requests_say_nothing_of_congestion() {
     let mut gimbal = start(json!({"kind": "gimbal"}));
     let id = join(&mut *gimbal, 1)[0];

@@ -99,6 +99,33 @@ fn a_window_bounds_what_is_at_the_drive() {
     );
 }
 
+#[test]
+fn a_window_that_shrinks_holds_for_requests_that_wait() {
+    let mut parda =
+        start(json!({"kind": "parda", "window_max": 8, "beta": 0.1, "period_ms": 0.001}));
+    let id = parda.join(&Tenant::named("a"), 0).unwrap();
+    for _ in 0..10 {
+        arrive(&mut *parda, id, read(4096), 0);
+    }
+    let gone = [(); 3].map(|()| match parda.next(0) {
+        Decision::Dispatch(dispatch) => dispatch.id,
+        other => panic!("{other:?}"),
+    });
+    // The first begins the period, the second ends it.
+    parda
+        .complete(gone[0], Outcome::Succeeded, 50 * MS)
+        .unwrap();
+    parda
+        .complete(gone[1], Outcome::Succeeded, 60 * MS)
+        .unwrap();
+    assert!(window(&*parda, 0) < 2.0);
+    assert_eq!(parda.next(60 * MS), Decision::Idle);
+    parda
+        .complete(gone[2], Outcome::Succeeded, 70 * MS)
+        .unwrap();
+    assert_eq!(dispatched(&mut *parda, 70 * MS).len(), 1);
+}
+
 proptest! {
     #![proptest_config(cases(64))]
 

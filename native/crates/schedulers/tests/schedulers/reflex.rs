@@ -201,6 +201,23 @@ fn unused_tokens_are_donated_and_not_hoarded() {
 }
 
 #[test]
+fn what_a_best_effort_tenant_leaves_goes_to_the_next() {
+    let mut scheduler = start(plain());
+    let [b, c] = ["b", "c"].map(|name| scheduler.join(&Tenant::named(name), 0).unwrap());
+    for number in 0..1000 {
+        if number < 10 {
+            arrive(&mut *scheduler, b, read(4096), 0);
+        }
+        arrive(&mut *scheduler, c, read(4096), 0);
+    }
+    // Of its 50 tokens b uses 10: c has 50 and 40.
+    let gone = dispatched(&mut *scheduler, MS);
+    let of_b = gone.iter().filter(|one| one.tenant == b).count();
+    assert_eq!((of_b, gone.len() - of_b), (10, 90));
+    assert_eq!(tokens(&*scheduler, 0).0, 0.0);
+}
+
+#[test]
 fn idleness_is_no_credit() {
     let mut scheduler = start(plain());
     let a = scheduler.join(&critical("a", 10_000, 100, 500), 0).unwrap();
