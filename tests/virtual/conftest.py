@@ -1,7 +1,8 @@
 """The virtual racks that files of tests share, in state directories of their own, with guests that outlive the tests.
 
-Tests are skipped where this machine cannot have the guests: where it lacks a program, memory, room, the name space that
-an image is made in, or a way to Debian's packages. A guest that does not boot is a failure.
+The files of a rack are a group of their own, for one worker. Tests are skipped where this machine cannot have guests:
+where it lacks a program, memory, room, the name space that an image is made in, or a way to Debian's packages. A guest
+that does not boot is a failure.
 """
 
 from __future__ import annotations
@@ -91,16 +92,16 @@ def _one(_built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tup
 
 
 @pytest.fixture(scope="module")
-def up(_three: CommandLine) -> CommandLine:
+def up(_three: CommandLine, request: pytest.FixtureRequest) -> CommandLine:
     """The rack of three guests, which is up from the first file that asks for it until the last test of all."""
-    _be_up(_three, "virtual")
+    _be_up(_three, "virtual", is_as_left=not request.session.testsfailed)
     return _three
 
 
 @pytest.fixture(scope="module")
-def one(_one: tuple[CommandLine, Path]) -> CommandLine:
+def one(_one: tuple[CommandLine, Path], request: pytest.FixtureRequest) -> CommandLine:
     """The rack of one guest, which is up in the same way."""
-    _be_up(*_one)
+    _be_up(*_one, is_as_left=not request.session.testsfailed)
     return _one[0]
 
 
@@ -110,12 +111,11 @@ def file(_one: tuple[CommandLine, Path]) -> Path:
     return _one[1]
 
 
-def _be_up(rackloop: CommandLine, lab: str | Path) -> None:
-    """Have a rack up and healed: as the file before left it, or anew where that is not to be had."""
-    is_up = rackloop("lab", "status", lab).status == 0
-    if is_up and rackloop("heal", lab).status == 0:
-        return
-    if is_up:
+def _be_up(rackloop: CommandLine, lab: str | Path, *, is_as_left: bool) -> None:
+    """Have a rack up: as the file before left it, or anew where a test has failed, which may have left anything."""
+    if rackloop("lab", "status", lab).status == 0:
+        if is_as_left:
+            return
         rackloop("lab", "down", lab)
     went_well(rackloop("lab", "up", lab))
 

@@ -19,6 +19,8 @@ from tests.e2e.command_line import CommandLine
 from tests.leased import EverythingLeased
 from tests.virtual.guests import baseline_comes
 
+pytestmark = pytest.mark.xdist_group("three")
+
 PATTERN = bytes(range(256)) * 16
 BLOCK = SanitizeMethod.BLOCK_ERASE
 # QEMU formats by writing zeros, and its guests run in software.
@@ -65,6 +67,7 @@ def test_a_drive_without_sanitize_formats_itself(bench: Bench) -> None:
     assert said == ["formats itself, and does not say how far it is", "done"]
 
 
+@pytest.mark.nightly
 def test_a_drive_is_not_erased_without_its_own_permission(bench: Bench) -> None:
     drive = drive_of(bench, "p0")
     with permitted(bench, "d01", "p0") as writable:

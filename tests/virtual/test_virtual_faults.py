@@ -24,6 +24,8 @@ from tests.e2e.command_line import CommandLine
 from tests.virtual.guest_login import tell
 from tests.virtual.one_guest import SERVER, WITHIN_S, boot_of, console
 
+pytestmark = pytest.mark.xdist_group("one")
+
 HAS = {"power_loss", "server_crash", "server_nmi", "server_hang", "partition", "hot_unplug", "switch_power_loss"}
 HAS |= {"media_error", "fail_slow", "fail_stop", "hang", "corrupt", "phy_drop", "phy_flap"}
 LACKS = {"link_disable", "slot_power_loss", "phy_disable", "device_off", "stuck_port", "bmc_unreachable"}
@@ -88,6 +90,7 @@ def test_a_drive_that_is_unplugged_or_without_power_is_gone_from_the_kernel(
     assert soon(WITHIN_S).poll(is_there, every_s=0.5)
 
 
+@pytest.mark.nightly
 def test_the_programs_of_a_hung_server_are_held_and_go_on(one: CommandLine, file: Path, faults: Faults) -> None:
     before = boot_of(one, file)
     ticking = "while :; do echo $((n += 1)) >/run/ticks; sleep 0.05; done"

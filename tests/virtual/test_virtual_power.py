@@ -19,6 +19,8 @@ from tests.e2e.command_line import CommandLine
 from tests.virtual.guest_login import answers, tell
 from tests.virtual.one_guest import SERVER, WITHIN_S, boot_of, console
 
+pytestmark = pytest.mark.xdist_group("one")
+
 OUTLET = "outlet:pdu1/1"
 
 
