@@ -5,7 +5,7 @@ use rand_chacha::rand_core::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Bernoulli, Distribution, Uniform};
 
-use crate::experiment::{Load, Pattern, Region};
+use crate::load_document::{Load, Pattern, Region};
 
 /// The generator of a load's requests.
 pub struct Blocks {

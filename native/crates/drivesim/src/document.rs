@@ -66,7 +66,7 @@ impl Document {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Region;
+    use crate::load_document::Region;
 
     const LOAD: &str =
         r#""kind":"load","name":"x","pattern":"random","block_bytes":4096,"arrivals":{"depth":1}"#;

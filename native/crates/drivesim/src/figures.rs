@@ -23,7 +23,7 @@ pub struct Figures {
 
 /// Latencies, from a request's submission to its completion.
 #[derive(Debug, Serialize)]
-struct Latency {
+pub struct Latency {
     mean: f64,
     min: u64,
     p50: u64,
@@ -59,6 +59,13 @@ pub struct LoadResult<'a> {
     /// Start of the measured time.
     start_s: f64,
     seconds: f64,
+    #[serde(flatten)]
+    measured: Measured,
+}
+
+/// The figures of the requests that were counted.
+#[derive(Debug, Serialize)]
+pub struct Measured {
     /// Failed reads, which no other figure includes.
     errors: u64,
     total: Figures,
@@ -68,11 +75,17 @@ pub struct LoadResult<'a> {
     intervals: Option<Vec<Interval>>,
 }
 
+/// A distribution of latencies.
+pub struct Latencies {
+    sum_ns: u128,
+    histogram: Histogram<u64>,
+}
+
 /// Requests counted as they complete.
+#[derive(Default)]
 struct Count {
     bytes: u64,
-    latency_sum_ns: u128,
-    latencies: Histogram<u64>,
+    latencies: Latencies,
 }
 
 /// The counter of a load's requests.
@@ -96,39 +109,57 @@ impl From<IntervalCount> for Interval {
     }
 }
 
-impl Count {
-    fn new() -> Self {
+impl Default for Latencies {
+    fn default() -> Self {
         Self {
-            bytes: 0,
-            latency_sum_ns: 0,
-            latencies: Histogram::new(DIGITS).expect("a histogram of so many digits"),
+            sum_ns: 0,
+            histogram: Histogram::new(DIGITS).expect("a histogram of so many digits"),
         }
+    }
+}
+
+impl Latencies {
+    /// Count a latency.
+    pub fn record(&mut self, latency_ns: u64) {
+        self.sum_ns += u128::from(latency_ns);
+        self.histogram.record(latency_ns).expect("it grows");
+    }
+
+    /// The distribution, unless it is empty.
+    pub fn summary(&self) -> Option<Latency> {
+        let at = |share: f64| self.histogram.value_at_quantile(share);
+        (!self.histogram.is_empty()).then(|| Latency {
+            mean: self.sum_ns as f64 / self.histogram.len() as f64,
+            min: self.histogram.min(),
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            p99_9: at(0.999),
+            max: self.histogram.max(),
+        })
     }
 
     fn add(&mut self, other: &Self) {
+        self.sum_ns += other.sum_ns;
+        self.histogram.add(&other.histogram).expect("it grows");
+    }
+}
+
+impl Count {
+    fn add(&mut self, other: &Self) {
         self.bytes += other.bytes;
-        self.latency_sum_ns += other.latency_sum_ns;
-        self.latencies.add(&other.latencies).expect("it grows");
+        self.latencies.add(&other.latencies);
     }
 
     fn figures(&self, seconds: f64) -> Figures {
-        let requests = self.latencies.len();
+        let requests = self.latencies.histogram.len();
         let rate = |amount: u64| (seconds > 0.0).then(|| amount as f64 / seconds);
-        let at = |share: f64| self.latencies.value_at_quantile(share);
         Figures {
             requests,
             bytes: self.bytes,
             iops: rate(requests),
             bytes_per_s: rate(self.bytes),
-            latency_ns: (requests > 0).then(|| Latency {
-                mean: self.latency_sum_ns as f64 / requests as f64,
-                min: self.latencies.min(),
-                p50: at(0.5),
-                p90: at(0.9),
-                p99: at(0.99),
-                p99_9: at(0.999),
-                max: self.latencies.max(),
-            }),
+            latency_ns: self.latencies.summary(),
         }
     }
 }
@@ -139,8 +170,8 @@ impl Meter {
         Self {
             start_ns,
             errors: 0,
-            reads: Count::new(),
-            writes: Count::new(),
+            reads: Count::default(),
+            writes: Count::default(),
             interval_ns: interval_s.map(|seconds| (seconds * 1e9).round() as u64),
             intervals: Vec::new(),
         }
@@ -159,8 +190,7 @@ impl Meter {
             _ => &mut self.writes,
         };
         count.bytes += bytes;
-        count.latency_sum_ns += u128::from(latency_ns);
-        count.latencies.record(latency_ns).expect("it grows");
+        count.latencies.record(latency_ns);
         if let Some(interval_ns) = self.interval_ns {
             let place = ((at_ns - self.start_ns) / interval_ns) as usize;
             if place >= MOST_INTERVALS {
@@ -186,17 +216,13 @@ impl Meter {
         self.errors += 1;
     }
 
-    /// The result of the requests counted until `end_ns`.
-    pub fn result(self, name: &str, end_ns: u64) -> LoadResult<'_> {
+    /// The figures of the requests counted until `end_ns`.
+    pub fn measured(self, end_ns: u64) -> Measured {
         let seconds = (end_ns - self.start_ns) as f64 / 1e9;
-        let mut total = Count::new();
+        let mut total = Count::default();
         total.add(&self.reads);
         total.add(&self.writes);
-        LoadResult {
-            name,
-            kind: "load",
-            start_s: self.start_ns as f64 / 1e9,
-            seconds,
+        Measured {
             errors: self.errors,
             total: total.figures(seconds),
             reads: self.reads.figures(seconds),
@@ -205,6 +231,17 @@ impl Meter {
             intervals: self
                 .interval_ns
                 .map(|_| self.intervals.into_iter().map(Interval::from).collect()),
+        }
+    }
+
+    /// The result of a load whose requests were counted until `end_ns`.
+    pub fn result(self, name: &str, end_ns: u64) -> LoadResult<'_> {
+        LoadResult {
+            name,
+            kind: "load",
+            start_s: self.start_ns as f64 / 1e9,
+            seconds: (end_ns - self.start_ns) as f64 / 1e9,
+            measured: self.measured(end_ns),
         }
     }
 }

@@ -7,9 +7,9 @@ use rand_distr::{Distribution, Exp};
 
 use crate::blocks::Blocks;
 use crate::drive::Drive;
-use crate::experiment::{Amount, Arrivals, Load};
 use crate::failure::Failure;
 use crate::figures::{LoadResult, Meter};
+use crate::load_document::{Amount, Arrivals, Load};
 
 /// Maximum number of requests at one instant: with a drive that takes no time, a limit in time is never reached.
 const TIMELESS: u64 = 1_000_000;

@@ -8,10 +8,13 @@ mod failure;
 mod figures;
 mod layout;
 mod load;
+mod load_document;
 mod seek;
 mod sequential_read;
 mod sequential_read_document;
 mod steps;
+mod tenants;
+mod tenants_document;
 #[cfg(test)]
 mod testing;
 
@@ -86,6 +89,7 @@ fn run() -> Result<(), Failure> {
                 print(&sequential_read::run(read, &mut drive, seed)?)
             }
             Experiment::Steps(steps) => print(&steps::run(steps, &mut drive)?),
+            Experiment::Tenants(tenants) => print(&tenants::run(tenants, &mut drive, seed)?),
             Experiment::Idle(idle) => {
                 drive.rest_until(drive.now_ns() + (idle.seconds * 1e9).round() as u64)?;
                 print(&Done::new("idle", &idle.name, &drive));
