@@ -1,10 +1,9 @@
-//! The NBD wire protocol (the `proto.md` document of the NBD project), shared by rackd's server, rackprobe's client and its
-//! server of one drive.
+//! The NBD wire protocol (the `proto.md` document of the NBD project) and its client half. The server half is the crate
+//! `nbdserver`.
 
 pub mod client;
 mod negotiation;
 pub mod proto;
-pub mod server;
 mod stream;
 pub mod uri;
 

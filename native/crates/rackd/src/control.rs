@@ -5,9 +5,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread;
 
+use realtime::now_ns;
 use serde_json::{json, Value};
 
-use crate::clock::now_ns;
 use crate::line_writer::LineWriter;
 use crate::ops;
 use crate::request::{Fields, OpError};

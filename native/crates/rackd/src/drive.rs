@@ -4,6 +4,8 @@ use std::io;
 use std::sync::Arc;
 
 use nbd::proto::errno;
+pub use nbdserver::Bytes;
+use nbdserver::Gathering;
 use parking_lot::Mutex;
 use racksim::{
     Counters, DriveState, Due, Fault, FaultError, FaultName, Io, Kind, OnReadError, Record,
@@ -11,11 +13,10 @@ use racksim::{
 };
 
 use crate::backing::Backing;
-use crate::clock::now_ns;
-use crate::connection::Gathering;
 use crate::io_path::{Queued, Shared, TimerEntry};
 use crate::recording::Recording;
 use crate::truth::TruthLog;
+use realtime::now_ns;
 
 /// A drive's identity.
 pub struct Identity {
@@ -33,13 +34,6 @@ pub struct Identity {
     pub rotational: bool,
 }
 
-/// The data buffer of a request.
-pub enum Bytes<'a> {
-    None,
-    Fill(&'a mut [u8]),
-    Store(&'a [u8]),
-}
-
 /// Options of a request beyond [`Io`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Manner {
@@ -52,6 +46,16 @@ pub struct Manner {
     /// The index of the only drive that may execute it; any other fails it with EIO. `None` for any drive.
     pub only: Option<usize>,
 }
+
+/// A request as the rack sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct Job {
+    pub io: Io,
+    pub manner: Manner,
+}
+
+/// A request that waits for its completion time or for a drive.
+pub type Pending = nbdserver::Pending<Job>;
 
 /// A drive's state and its next timer alarm.
 struct Work {
@@ -141,7 +145,7 @@ impl Drive {
 
     /// Submit a request that takes time.
     pub fn submit(self: &Arc<Self>, queued: Queued, shared: &Shared) {
-        let (io, manner) = (queued.pending.io, queued.pending.manner);
+        let (io, manner) = (queued.pending.job.io, queued.pending.job.manner);
         let mut work = self.work.lock();
         work.state
             .submit(&io, manner.fua, manner.on_read_error, queued, now_ns());

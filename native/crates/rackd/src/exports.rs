@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nbd::proto::{flag, MAX_REQUEST_BYTES};
-use nbd::server::{Exports, Offer};
+use nbdserver::{Exports, Offer};
 use racksim::OnReadError;
 
 use crate::io_path::IoPath;

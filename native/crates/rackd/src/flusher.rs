@@ -5,8 +5,7 @@ use std::sync::mpsc::{channel, Sender};
 use std::sync::Arc;
 use std::thread;
 
-use crate::connection::Pending;
-use crate::drive::Drive;
+use crate::drive::{Drive, Pending};
 
 /// A handle to the flusher thread.
 pub struct Flusher(Sender<(Arc<Drive>, Pending)>);

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use nbd::proto::errno;
+use nbdserver::Connection;
 use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 use racksim::{Attach, Io, Kind, Record, Verdict, What};
+use realtime::now_ns;
 
-use crate::clock::now_ns;
-use crate::connection::{Connection, Pending};
-use crate::drive::{Bytes, Drive, Manner};
+use crate::drive::{Bytes, Drive, Manner, Pending};
 use crate::flusher::Flusher;
 use crate::timer::Timer;
 use crate::truth::TruthLog;
@@ -82,7 +82,8 @@ impl Queued {
         }
         let route = path.route.read();
         match &route.drive {
-            Some(drive) if route.epoch == epoch => match drive.conclude(&pending.io, failed_at) {
+            Some(drive) if route.epoch == epoch => match drive.conclude(&pending.job.io, failed_at)
+            {
                 Verdict::Hangs | Verdict::Waits => {
                     path.open(None);
                     path.hold(pending);
@@ -266,7 +267,7 @@ impl IoPath {
         let Some(drive) = &route.drive else {
             return self.hold(pending);
         };
-        match drive.begin(&pending.io, pending.manner) {
+        match drive.begin(&pending.job.io, pending.job.manner) {
             Ok(Verdict::Hangs) => {
                 self.open(None);
                 self.hold(pending);
@@ -294,7 +295,7 @@ impl IoPath {
         verdict: Verdict,
         took: Took,
     ) {
-        let (io, manner, came_ns) = (pending.io, pending.manner, pending.came_ns);
+        let (io, manner, came_ns) = (pending.job.io, pending.job.manner, pending.came_ns);
         if verdict == Verdict::Done && io.length > SLICE_BYTES {
             let moving = Moving::new(self.clone(), drive.clone(), epoch, pending, took);
             self.shared.mover.take(moving);
@@ -307,12 +308,12 @@ impl IoPath {
 
     /// Answer a request whose data has moved, or could not be moved.
     fn moved(&self, drive: &Arc<Drive>, pending: Pending, result: Result<(), u32>, took: Took) {
-        drive.recording.note(&pending.io, pending.came_ns);
+        drive.recording.note(&pending.job.io, pending.came_ns);
         self.conclude(drive, pending, result, took);
     }
 
     fn conclude(&self, drive: &Arc<Drive>, pending: Pending, result: Result<(), u32>, took: Took) {
-        let (io, manner) = (pending.io, pending.manner);
+        let (io, manner) = (pending.job.io, pending.job.manner);
         if result.is_ok() && needs_flush(&io, manner) && drive.is_on_file() {
             self.shared.flusher.flush(drive.clone(), pending);
         } else {
@@ -372,9 +373,9 @@ impl IoPath {
                 t_ns: now_ns(),
                 what: What::HeldTimeout {
                     export: self.name.clone(),
-                    kind: pending.io.kind,
-                    offset: pending.io.offset,
-                    length: pending.io.length,
+                    kind: pending.job.io.kind,
+                    offset: pending.job.io.offset,
+                    length: pending.job.io.length,
                     due_ns: pending.came_ns + self.shared.link_timeout_ns,
                 },
             });

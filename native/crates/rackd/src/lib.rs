@@ -3,10 +3,8 @@
 
 mod args;
 mod backing;
-mod clock;
 mod config;
 mod config_error;
-mod connection;
 mod control;
 mod drive;
 mod drive_config;
@@ -29,6 +27,6 @@ mod truth;
 pub use args::{Args, Invocation, HELP};
 pub use config::Config;
 pub use config_error::ConfigError;
-pub use listen::{SocketFiles, Sockets};
+pub use listen::Sockets;
 pub use panic::abort_on_panic;
 pub use running_rack::RunningRack;

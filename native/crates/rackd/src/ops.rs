@@ -4,9 +4,9 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use racksim::{Command, Counters, FaultName, Port, Rack, Refusal, SanitizeMethod};
+use realtime::now_ns;
 use serde_json::{json, Value};
 
-use crate::clock::now_ns;
 use crate::drive::Drive;
 use crate::request::{
     power_target, read, ClearFields, DriveFields, DropFields, FaultFields, Fields, IdentifyFields,

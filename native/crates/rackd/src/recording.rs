@@ -4,9 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use racksim::{Io, Kind};
+use realtime::now_ns;
 use serde_json::{json, Value};
-
-use crate::clock::now_ns;
 
 /// Maximum number of records: 64 MB.
 const MAX_RECORDS: usize = 2_000_000;

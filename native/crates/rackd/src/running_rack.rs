@@ -13,9 +13,9 @@ use racksim::{
     ms_to_ns, Attach, Command, Export, Fault, FaultError, FaultName, PowerTarget, Rack, Record,
     Refusal, SanitizeMethod, StandingFault, What,
 };
+use realtime::now_ns;
 use serde_json::json;
 
-use crate::clock::now_ns;
 use crate::config::Config;
 use crate::config_error::ConfigError;
 use crate::drive::Drive;

@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use realtime::now_ns;
 use serde_json::{json, Value};
-
-use crate::clock::now_ns;
 
 /// Bounds of the spin time: a sleep ends this much before the entry is due.
 const MAX_SPIN_NS: u64 = 150_000;

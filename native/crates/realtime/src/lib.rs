@@ -4,10 +4,16 @@
 //! A thread that requests shorter slices has an earlier deadline and preempts at once
 //! (EEVDF with custom slices, Linux 6.12; `sched_setattr(2)`). It gets no more of the processor than before, and
 //! needs no privilege.
+//!
+//! Beside it, the clock of all time stamps.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
 use std::io;
+
+mod clock;
+
+pub use clock::now_ns;
 
 /// The shortest slice the kernel grants.
 const SHORTEST_SLICE_NS: u64 = 100_000;

@@ -9,8 +9,7 @@ use std::thread;
 use racksim::{Io, Kind};
 
 use super::{IoPath, Took};
-use crate::connection::Pending;
-use crate::drive::Drive;
+use crate::drive::{Drive, Pending};
 
 /// Longer requests are moved by this thread; those without data in pieces of this size.
 pub const SLICE_BYTES: u64 = 1 << 20;
@@ -62,12 +61,12 @@ impl Moving {
             return None;
         }
         let part = self.next_part();
-        let manner = self.pending.manner;
+        let manner = self.pending.job.manner;
         let bytes = self.pending.bytes();
         let done = self.drive.move_part(&part, manner, bytes, self.took.due_ns);
         drop(route);
         self.moved += part.length;
-        if done.is_ok() && self.moved < self.pending.io.length {
+        if done.is_ok() && self.moved < self.pending.job.io.length {
             return Some(self);
         }
         self.path.moved(&self.drive, self.pending, done, self.took);
@@ -81,7 +80,7 @@ impl Moving {
             kind,
             offset,
             length,
-        } = self.pending.io;
+        } = self.pending.job.io;
         let offset = offset + self.moved;
         let left = length - self.moved;
         let length = match kind {
@@ -134,14 +133,15 @@ fn run(coming: &Receiver<Moving>) {
 mod tests {
     use std::fs::File;
     use std::io::Read;
+    use std::os::unix::net::UnixStream;
 
+    use nbd::proto::{cmd, Request};
+    use nbdserver::{Connection, Style};
     use racksim::{DriveState, Fault, FaultName, Timing};
 
     use super::*;
     use crate::backing::Backing;
-    use crate::connection::tests::pair;
-    use crate::connection::Connection;
-    use crate::drive::{Identity, Manner};
+    use crate::drive::{Identity, Job, Manner};
     use crate::flusher::Flusher;
     use crate::io_path::{HeldCounts, Shared};
     use crate::memory::Memory;
@@ -185,13 +185,27 @@ mod tests {
         (Arc::new(path), drive)
     }
 
+    fn pair() -> (Arc<Connection>, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let connection = Connection::new(ours.into(), Style::Simple);
+        (Arc::new(connection), theirs)
+    }
+
     fn zeroes(connection: &Arc<Connection>) -> Pending {
         let io = Io {
             kind: Kind::WriteZeroes,
             offset: 512,
             length: BYTES - 1024,
         };
-        connection.defer(7, io, Manner::default(), &[], 0)
+        let manner = Manner::default();
+        let request = Request {
+            flags: 0,
+            command: cmd::WRITE_ZEROES,
+            cookie: 7,
+            offset: io.offset,
+            length: io.length as u32,
+        };
+        connection.defer(&request, Job { io, manner }, &[], 0)
     }
 
     fn moving(path: &Arc<IoPath>, drive: &Arc<Drive>, connection: &Arc<Connection>) -> Moving {
@@ -279,7 +293,7 @@ mod tests {
     fn a_long_request_waits_for_nothing_and_still_leaves_the_line_between_its_pieces() {
         let (path, drive) = bench();
         let (connection, mut client) = pair();
-        let mut io = zeroes(&connection).io;
+        let mut io = zeroes(&connection).job.io;
         assert_eq!(
             path.attempt(&io, Manner::default(), crate::drive::Bytes::None, 0),
             None

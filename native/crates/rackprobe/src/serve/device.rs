@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
 use nbd::proto::{flag, MAX_REQUEST_BYTES};
-use nbd::server::Offer;
+use nbdserver::Offer;
 use rustix::fs::{fallocate, FallocateFlags, OFlags};
 use rustix::io::Errno;
 use rustix::ioctl::{ioctl, Setter};

@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError};
 
 use nbd::client::{Client, Command};
 use nbd::proto::{errno, flag, MAX_REQUEST_BYTES};
-use nbd::server::Offer;
 use nbd::uri::NbdUri;
 use nbd::Patience;
+use nbdserver::Offer;
 
 use super::medium::Medium;
 use crate::hold::Node;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use nbd::server::Offer;
+use nbdserver::Offer;
 
 /// Blocks that many threads read and write at once. Ranges lie within them, and begin and end between blocks.
 pub trait Medium: Send + Sync {

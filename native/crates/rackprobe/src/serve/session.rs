@@ -6,8 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use nbd::proto::{cmd, errno, flag, Request, REQUEST_LEN};
-use nbd::server::{negotiate, refusal, Exports, Inbox, Offer, Style};
+use nbd::proto::{cmd, errno, flag, Request};
+use nbdserver::{negotiate, refusal, Exports, Inbox, Intake, Offer, Requests, Style};
 use rustix::io::Errno;
 
 use super::medium::Medium;
@@ -50,7 +50,7 @@ pub fn serve(
         less: Condvar::new(),
     });
     let queue = work.start();
-    let ended = read_requests(&mut from, &mut inbox, &only.offer, &work, &queue);
+    let ended = read_requests(Requests::new(from, inbox), only.offer, &work, &queue);
     work.settle();
     ended
 }
@@ -113,29 +113,18 @@ struct Work<W> {
 }
 
 fn read_requests<W: Write + Send + 'static>(
-    mut from: impl Read,
-    inbox: &mut Inbox,
-    offer: &Offer,
+    mut requests: Requests<impl Read>,
+    offer: Offer,
     work: &Work<W>,
     queue: &Sender<Job>,
 ) -> io::Result<()> {
+    let mut intake = Offered(offer);
     loop {
-        match inbox.fill(&mut from, REQUEST_LEN) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
-            filled => filled?,
-        }
-        let header = inbox.take(REQUEST_LEN).try_into();
-        let Some(request) = Request::decode(header.expect("the length of a header")) else {
-            let what = "what should be a request does not begin as one";
-            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        let Some(came) = requests.next(&mut intake)? else {
+            return Ok(());
         };
-        let payload = match request.command {
-            cmd::DISC => return Ok(()),
-            cmd::WRITE => request.length as usize,
-            _ => 0,
-        };
-        if let Some(code) = refusal(&request, offer.bytes).or_else(|| denial(&request, offer)) {
-            inbox.discard(&mut from, payload as u64)?;
+        let request = came.request;
+        if let Err(code) = came.checked {
             work.say(&without_data(work.style, &request, code));
             continue;
         }
@@ -143,15 +132,26 @@ fn read_requests<W: Write + Send + 'static>(
             cmd::READ | cmd::WRITE => request.length as usize,
             _ => 0,
         };
-        inbox.fill(&mut from, payload)?;
         if !work.admit(data_bytes) {
             return Ok(());
         }
         let mut buffer = Buffer::new(PAGE + data_bytes);
-        buffer.as_mut()[PAGE..PAGE + payload].copy_from_slice(inbox.take(payload));
+        buffer.as_mut()[PAGE..PAGE + came.payload.len()].copy_from_slice(came.payload);
         if queue.send(Job { request, buffer }).is_err() {
             return Err(io::Error::other("its threads ended"));
         }
+    }
+}
+
+/// The requests that the export takes.
+struct Offered(Offer);
+
+impl Intake for Offered {
+    type Checked = ();
+
+    fn check(&mut self, request: &Request) -> Result<(), u32> {
+        let refused = refusal(request, self.0.bytes).or_else(|| denial(request, &self.0));
+        refused.map_or(Ok(()), Err)
     }
 }
 

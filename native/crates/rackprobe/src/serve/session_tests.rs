@@ -1,7 +1,8 @@
 use std::io::Cursor;
 
 use nbd::proto::{
-    self, chunk, handshake, opt, rep, u32_at, u64_at, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC,
+    self, chunk, handshake, opt, rep, u32_at, u64_at, REQUEST_LEN, SIMPLE_REPLY_MAGIC,
+    STRUCTURED_REPLY_MAGIC,
 };
 use rustix::io::Errno;
 

@@ -2,10 +2,12 @@
 
 use std::io::{self, Read, Write};
 
-use super::{Inbox, Style};
-use crate::proto::{
+use nbd::proto::{
     flag, handshake, info, opt, rep, u16_at, u32_at, u64_at, INIT_MAGIC, OPT_MAGIC, OPT_REPLY_MAGIC,
 };
+
+use crate::inbox::Inbox;
+use crate::reply::Style;
 
 /// Maximum length of option data.
 const MAX_OPTION_BYTES: u32 = 64 << 10;

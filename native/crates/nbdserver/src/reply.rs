@@ -1,6 +1,6 @@
 //! Encoding of replies in the transmission phase.
 
-use crate::proto::{chunk, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC};
+use nbd::proto::{chunk, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC};
 
 /// Header of a simple reply.
 const SIMPLE_LEN: usize = 16;
@@ -83,7 +83,7 @@ impl Style {
 
 #[cfg(test)]
 mod tests {
-    use crate::proto::errno;
+    use nbd::proto::errno;
 
     use super::*;
 

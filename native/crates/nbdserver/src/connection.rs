@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread;
 
-use nbd::server::Style;
 use parking_lot::{Condvar, Mutex};
 use socket2::Socket;
+
+use crate::reply::Style;
 
 mod pending;
 
@@ -42,8 +43,10 @@ impl Waiting {
     }
 }
 
+/// A client that requests are answered to.
 pub struct Connection {
     socket: Socket,
+    /// The style of its replies.
     pub style: Style,
     closed: AtomicBool,
     outbox: Mutex<Outbox>,
@@ -53,6 +56,8 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// The client of a socket, once negotiation has ended.
+    #[must_use]
     pub fn new(socket: Socket, style: Style) -> Self {
         Self {
             socket,
@@ -66,6 +71,9 @@ impl Connection {
     }
 
     /// Send replies, waiting while the client does not read.
+    ///
+    /// # Errors
+    /// As the socket has them; the connection is closed then.
     pub fn send(&self, replies: &[u8]) -> io::Result<()> {
         {
             let mut outbox = self.outbox.lock();
@@ -186,6 +194,8 @@ impl Connection {
         self.fewer_wait.notify_all();
     }
 
+    /// Whether it is closed.
+    #[must_use]
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use racksim::{Io, Kind};
+use nbd::proto::{cmd, Request};
 
 use super::Connection;
-use crate::drive::{Bytes, Manner};
+use crate::service::Bytes;
 
 /// Limits of one client's waiting requests; beyond them its further requests stay in its socket.
 pub(super) const WAITING_REQUESTS: usize = 4096;
@@ -13,63 +13,62 @@ pub(super) const WAITING_BYTES: usize = 256 << 20;
 /// Maximum size of a batch of answers.
 const GATHERED_BYTES: usize = 256 << 10;
 
-/// A request that waits for its completion time or for a drive.
-pub struct Pending {
-    pub io: Io,
-    pub manner: Manner,
+/// A request that waits to be carried out, and is answered then.
+pub struct Pending<J> {
+    /// The request in the server's own terms.
+    pub job: J,
     /// The time it was read from the socket.
     pub came_ns: u64,
-    cookie: u64,
+    request: Request,
     connection: Arc<Connection>,
     /// A write's payload, or a read's whole reply once it is being executed.
     buffer: Vec<u8>,
     bytes: usize,
 }
 
-impl Pending {
+impl<J> Pending<J> {
     /// Whether the client has disconnected.
+    #[must_use]
     pub fn is_orphaned(&self) -> bool {
         self.connection.is_closed()
     }
 
+    /// Whether it is a request of this client.
+    #[must_use]
     pub fn is_of(&self, connection: &Arc<Connection>) -> bool {
         Arc::ptr_eq(&self.connection, connection)
     }
 
     /// The bytes to move.
     pub fn bytes(&mut self) -> Bytes<'_> {
-        match self.io.kind {
-            Kind::Read => {
+        match self.request.command {
+            cmd::READ => {
                 let header = self.connection.style.read_header_len();
-                self.buffer.resize(header + self.io.length as usize, 0);
+                let length = header + self.request.length as usize;
+                self.buffer.resize(length, 0);
                 Bytes::Fill(&mut self.buffer[header..])
             }
-            Kind::Write => Bytes::Store(&self.buffer),
-            Kind::Flush | Kind::Trim | Kind::WriteZeroes => Bytes::None,
+            cmd::WRITE => Bytes::Store(&self.buffer),
+            _ => Bytes::None,
         }
     }
 
     /// Answer the client; never waits.
     pub fn answer(mut self, result: Result<(), u32>) {
         let style = self.connection.style;
-        let is_read = self.io.kind == Kind::Read;
-        if is_read && result.is_ok() && self.io.length > 0 {
-            let header = style.read_header_len();
-            let length = self.io.length as u32;
-            style.read_header(
-                self.cookie,
-                self.io.offset,
-                length,
-                &mut self.buffer[..header],
-            );
+        let (request, is_read) = (self.request, self.request.command == cmd::READ);
+        if is_read && result.is_ok() && request.length > 0 {
+            let header = &mut self.buffer[..style.read_header_len()];
+            style.read_header(request.cookie, request.offset, request.length, header);
         } else {
-            self.buffer = style.without_data(is_read, self.cookie, result.err().unwrap_or(0));
+            let code = result.err().unwrap_or(0);
+            self.buffer = style.without_data(is_read, request.cookie, code);
         }
         self.connection.send_soon(&self.buffer);
     }
 }
 
-impl Drop for Pending {
+impl<J> Drop for Pending<J> {
     fn drop(&mut self) {
         let mut waiting = self.connection.waiting.lock();
         waiting.requests -= 1;
@@ -79,20 +78,29 @@ impl Drop for Pending {
     }
 }
 
+/// Bytes that a request reads or writes.
+fn data_bytes(request: &Request) -> usize {
+    match request.command {
+        cmd::READ | cmd::WRITE => request.length as usize,
+        _ => 0,
+    }
+}
+
 impl Connection {
+    /// Whether this request could be deferred now without blocking.
+    pub(crate) fn has_room_for(&self, request: &Request) -> bool {
+        self.waiting.lock().has_room_for(data_bytes(request))
+    }
+
     /// Defer a request; blocks while the client has too many of them or too many unread answers.
-    pub fn defer(
+    pub fn defer<J>(
         self: &Arc<Self>,
-        cookie: u64,
-        io: Io,
-        manner: Manner,
+        request: &Request,
+        job: J,
         payload: &[u8],
         came_ns: u64,
-    ) -> Pending {
-        let bytes = match io.kind {
-            Kind::Read => io.length as usize,
-            _ => payload.len(),
-        };
+    ) -> Pending<J> {
+        let bytes = data_bytes(request);
         let mut waiting = self.waiting.lock();
         while !waiting.has_room_for(bytes) && !self.is_closed() {
             self.fewer_wait.wait(&mut waiting);
@@ -101,10 +109,9 @@ impl Connection {
         waiting.bytes += bytes;
         drop(waiting);
         Pending {
-            io,
-            manner,
+            job,
             came_ns,
-            cookie,
+            request: *request,
             connection: self.clone(),
             buffer: payload.to_vec(),
             bytes,
@@ -121,7 +128,7 @@ pub struct Gathering {
 
 impl Gathering {
     /// Add the answer to this request.
-    pub fn include(&mut self, pending: &Pending) {
+    pub fn include<J>(&mut self, pending: &Pending<J>) {
         self.bytes += pending.bytes;
         let connection = &pending.connection;
         if !self
@@ -135,6 +142,7 @@ impl Gathering {
     }
 
     /// Whether the batch is full.
+    #[must_use]
     pub fn is_enough(&self) -> bool {
         self.bytes >= GATHERED_BYTES
     }
@@ -156,18 +164,24 @@ mod tests {
     use super::super::tests::pair;
     use super::*;
 
+    fn request(command: u16, cookie: u64, length: usize) -> Request {
+        Request {
+            flags: 0,
+            command,
+            cookie,
+            offset: 0,
+            length: length as u32,
+        }
+    }
+
     #[test]
     fn answers_that_gather_leave_together_and_in_order() {
         let (connection, mut client) = pair();
         let mut gathering = Gathering::default();
         client.set_nonblocking(true).unwrap();
         for cookie in 0..3 {
-            let io = Io {
-                kind: Kind::Flush,
-                offset: 0,
-                length: 0,
-            };
-            let pending = connection.defer(cookie, io, Manner::default(), &[], 0);
+            let flush = request(cmd::FLUSH, cookie, 0);
+            let pending = connection.defer(&flush, (), &[], 0);
             gathering.include(&pending);
             pending.answer(Ok(()));
             let nothing = client.read(&mut [0; 64]).unwrap_err();
@@ -186,12 +200,8 @@ mod tests {
     fn a_request_waits_until_the_client_has_read_enough_answers() {
         let (connection, mut client) = pair();
         let read = |connection: &Arc<Connection>| {
-            let io = Io {
-                kind: Kind::Read,
-                offset: 0,
-                length: WAITING_BYTES as u64 / 2,
-            };
-            connection.defer(1, io, Manner::default(), &[], 0)
+            let half = request(cmd::READ, 1, WAITING_BYTES / 2);
+            connection.defer(&half, (), &[], 0)
         };
         let mut replies = 0;
         for mut pending in [read(&connection), read(&connection)] {
@@ -213,12 +223,8 @@ mod tests {
     fn a_request_waits_its_turn_when_the_client_has_too_many() {
         let (connection, _client) = pair();
         let defer = |connection: &Arc<Connection>| {
-            let io = Io {
-                kind: Kind::Read,
-                offset: 0,
-                length: WAITING_BYTES as u64,
-            };
-            connection.defer(1, io, Manner::default(), &[], 0)
+            let all = request(cmd::READ, 1, WAITING_BYTES);
+            connection.defer(&all, (), &[], 0)
         };
         let first = defer(&connection);
         let waiting = connection.clone();

@@ -1,6 +1,6 @@
 //! Checks of requests before anything is done for them.
 
-use crate::proto::{cmd, errno, Request, MAX_REQUEST_BYTES};
+use nbd::proto::{cmd, errno, Request, MAX_REQUEST_BYTES};
 
 /// The error number of a request that no export of `bytes` takes: of an unknown command, with a flag that is not the
 /// command's, too long, or beyond the end.

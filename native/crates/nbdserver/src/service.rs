@@ -1,0 +1,43 @@
+//! The interface of what a server does with requests.
+
+use std::sync::Arc;
+
+use nbd::proto::Request;
+
+use crate::connection::{Connection, Pending};
+
+/// The data buffer of a request.
+pub enum Bytes<'a> {
+    /// A request without data.
+    None,
+    /// The bytes that a read fills.
+    Fill(&'a mut [u8]),
+    /// The bytes of a write.
+    Store(&'a [u8]),
+}
+
+/// What a server does with the requests of one client. Their error numbers are those of [`nbd::proto::errno`].
+pub trait Service {
+    /// A request in the server's own terms.
+    type Job;
+
+    /// The job of a request, or the error number of an invalid one.
+    fn job(&self, request: &Request) -> Result<Self::Job, u32>;
+
+    /// Carry out a job that came at `came_ns`, if that can be done at once.
+    fn attempt(
+        &mut self,
+        job: &Self::Job,
+        bytes: Bytes<'_>,
+        came_ns: u64,
+    ) -> Option<Result<(), u32>>;
+
+    /// Take a job that could not be carried out at once, to answer it later.
+    fn submit(&mut self, pending: Pending<Self::Job>);
+
+    /// The client is about to be waited for: jobs that were kept back for others to join them go on now.
+    fn before_wait(&mut self) {}
+
+    /// Drop what is pending of a client that is gone.
+    fn forget(&mut self, connection: &Arc<Connection>);
+}

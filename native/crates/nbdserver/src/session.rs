@@ -1,0 +1,143 @@
+//! The transmission phase: requests are read in batches, and each batch is answered with one send.
+
+use std::io;
+use std::sync::Arc;
+
+use nbd::proto::{cmd, Request};
+use realtime::now_ns;
+use socket2::Socket;
+
+use crate::batch::Batch;
+use crate::connection::Connection;
+use crate::handshake::{negotiate, Exports};
+use crate::inbox::Inbox;
+use crate::reply::Style;
+use crate::requests::{Intake, Requests};
+use crate::service::{Bytes, Service};
+
+/// Size at which a batch of replies is sent.
+const BATCH_BYTES: usize = 256 << 10;
+/// The largest socket buffer that needs no privilege.
+const SOCKET_BUFFER_BYTES: usize = 4 << 20;
+
+/// Negotiate with a client, then serve it by what `start` makes of the export that it chooses, until it disconnects or
+/// breaks the protocol.
+///
+/// # Errors
+/// As the connection has them; `InvalidData` where the client broke the protocol. Only its connection has ended then.
+pub fn serve_client<E: Exports, S: Service>(
+    socket: &Socket,
+    exports: &E,
+    start: impl FnOnce(E::Export) -> io::Result<S>,
+) -> io::Result<()> {
+    // Smaller buffers are only slower.
+    let _ = socket.set_send_buffer_size(SOCKET_BUFFER_BYTES);
+    let mut inbox = Inbox::default();
+    let Some((export, style)) = negotiate(socket, socket, &mut inbox, exports)? else {
+        return Ok(());
+    };
+    serve(socket, inbox, style, start(export)?)
+}
+
+/// Serve requests until the client disconnects or breaks the protocol.
+fn serve<S: Service>(socket: &Socket, inbox: Inbox, style: Style, service: S) -> io::Result<()> {
+    let connection = Arc::new(Connection::new(socket.try_clone()?, style));
+    let mut session = Session {
+        service,
+        connection: &connection,
+        batch: Batch::default(),
+    };
+    let ended = session.run(Requests::new(socket, inbox));
+    // Answer the requests completed before the client disconnected.
+    session.service.before_wait();
+    let sent = session.send();
+    connection.close();
+    session.service.forget(&connection);
+    ended.and(sent)
+}
+
+struct Session<'a, S> {
+    service: S,
+    connection: &'a Arc<Connection>,
+    batch: Batch,
+}
+
+impl<S: Service> Intake for Session<'_, S> {
+    type Checked = S::Job;
+
+    fn check(&mut self, request: &Request) -> Result<S::Job, u32> {
+        self.service.job(request)
+    }
+
+    fn before_wait(&mut self) -> io::Result<()> {
+        self.service.before_wait();
+        self.send()
+    }
+}
+
+impl<S: Service> Session<'_, S> {
+    fn run(&mut self, mut requests: Requests<&Socket>) -> io::Result<()> {
+        let mut batch_ns = now_ns();
+        loop {
+            let Some(came) = requests.next(self)? else {
+                return Ok(());
+            };
+            if came.waited {
+                batch_ns = now_ns();
+            }
+            match came.checked {
+                Ok(job) => self.carry_out(&came.request, job, came.payload, batch_ns)?,
+                Err(code) => self.answer(&came.request, code),
+            }
+            if self.batch.len() >= BATCH_BYTES {
+                self.send()?;
+            }
+        }
+    }
+
+    fn carry_out(
+        &mut self,
+        request: &Request,
+        job: S::Job,
+        payload: &[u8],
+        came_ns: u64,
+    ) -> io::Result<()> {
+        let style = self.connection.style;
+        let header = style.read_header_len();
+        let reply_len = header + request.length as usize;
+        let bytes = match request.command {
+            cmd::READ => Bytes::Fill(&mut self.batch.room(reply_len)[header..]),
+            cmd::WRITE => Bytes::Store(payload),
+            _ => Bytes::None,
+        };
+        match self.service.attempt(&job, bytes, came_ns) {
+            Some(Ok(())) if request.command == cmd::READ && request.length > 0 => {
+                let room = self.batch.room(header);
+                style.read_header(request.cookie, request.offset, request.length, room);
+                self.batch.keep(reply_len);
+            }
+            Some(result) => self.answer(request, result.err().unwrap_or(0)),
+            None => {
+                // The client may have to read these answers before this request can be deferred.
+                self.send()?;
+                if !self.connection.has_room_for(request) {
+                    self.service.before_wait();
+                }
+                let pending = self.connection.defer(request, job, payload, came_ns);
+                self.service.submit(pending);
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, request: &Request, errno: u32) {
+        let is_read = request.command == cmd::READ;
+        let style = self.connection.style;
+        let reply = style.without_data(is_read, request.cookie, errno);
+        self.batch.push(&reply);
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        self.batch.send(|replies| self.connection.send(replies))
+    }
+}
