@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use backing::Backing;
 use nbd::proto::errno;
 pub use nbdserver::Bytes;
 use nbdserver::Gathering;
@@ -12,7 +13,6 @@ use racksim::{
     StandingFault, Verdict, What,
 };
 
-use crate::backing::Backing;
 use crate::io_path::{Queued, Shared, TimerEntry};
 use crate::recording::Recording;
 use crate::truth::TruthLog;

@@ -3,13 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use backing::{Backing, Memory};
 use racksim::{DriveState, Port, Timing};
 use serde::Deserialize;
 
-use crate::backing::Backing;
 use crate::config_error::ConfigError;
 use crate::drive::{Drive, Identity};
-use crate::memory::Memory;
 use crate::truth::TruthLog;
 
 #[derive(Debug, Deserialize)]

@@ -1,8 +1,6 @@
 //! rackd, the simulated rack: NBD exports over simulated drives, a control socket and a truth log.
 //! `docs/reference/rackd.md` specifies what clients rely on.
 
-mod args;
-mod backing;
 mod config;
 mod config_error;
 mod control;
@@ -10,12 +8,10 @@ mod drive;
 mod drive_config;
 mod exports;
 mod flusher;
+mod help;
 mod io_path;
-mod line_writer;
 mod listen;
-mod memory;
 mod ops;
-mod panic;
 mod recording;
 mod request;
 mod running_rack;
@@ -24,9 +20,8 @@ mod timer;
 mod transmission;
 mod truth;
 
-pub use args::{Args, Invocation, HELP};
 pub use config::Config;
 pub use config_error::ConfigError;
+pub use help::HELP;
 pub use listen::Sockets;
-pub use panic::abort_on_panic;
 pub use running_rack::RunningRack;

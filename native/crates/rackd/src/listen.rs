@@ -71,7 +71,7 @@ impl Sockets {
         thread::spawn(move || {
             let next = || control.accept().map(|(stream, _)| stream);
             accept("rackd", next, move |stream| {
-                control::serve(stream, &of_control)
+                control::serve(&stream, &of_control)
             })
         });
         self.files

@@ -1,16 +1,14 @@
 //! The `rackd` program.
 
 use std::process::ExitCode;
-use std::thread;
 
-use rackd::{Args, Config, ConfigError, Invocation, RunningRack, Sockets, HELP};
-use rustix::event::{poll, PollFd, PollFlags};
-use rustix::process::{getpid, getppid, kill_process, pidfd_open, PidfdFlags, Signal};
+use daemon::{Args, Invocation};
+use rackd::{Config, ConfigError, RunningRack, Sockets, HELP};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 fn main() -> ExitCode {
-    let args = match Invocation::parse(lexopt::Parser::from_env()) {
+    let args = match Invocation::parse("rackd", lexopt::Parser::from_env()) {
         Ok(Invocation::Help) => {
             print!("{HELP}");
             return ExitCode::SUCCESS;
@@ -22,7 +20,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Run(args)) => args,
         Err(message) => return refuse(&message),
     };
-    rackd::abort_on_panic();
+    daemon::abort_on_panic("rackd");
     // Optional: without it wake-ups are later on a busy machine. Lateness is recorded.
     let _ = realtime::ask_for_short_slices();
     match run(&args) {
@@ -41,35 +39,15 @@ fn run(args: &Args) -> Result<(), ConfigError> {
         |what: &str, error: &dyn std::fmt::Display| ConfigError(format!("{what}: {error}"));
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(|error| failed("signals", &error))?;
     if args.exit_with_parent {
-        watch_parent().map_err(|error| failed("--exit-with-parent", &error))?;
+        daemon::end_with_parent().map_err(|error| failed("--exit-with-parent", &error))?;
     }
     let config = Config::read(&args.config)?;
     let sockets = Sockets::bind(&config)?;
     let running = RunningRack::start(&config)?;
     let tcp = sockets.tcp_address();
     let _files = sockets.serve(&running);
-    println!("{}", running.ready(tcp));
+    println!("{}", daemon::ready(tcp));
     signals.forever().next();
     running.settle();
-    Ok(())
-}
-
-/// End this process, as SIGTERM does, when its parent ends. PR_SET_PDEATHSIG would not do: it also fires when only
-/// the parent's thread that started this process ends.
-fn watch_parent() -> rustix::io::Result<()> {
-    let end = || kill_process(getpid(), Signal::TERM);
-    let Some(parent) = getppid() else {
-        return end();
-    };
-    let descriptor = pidfd_open(parent, PidfdFlags::empty())?;
-    if getppid() != Some(parent) {
-        return end();
-    }
-    thread::spawn(move || {
-        let mut ended = [PollFd::new(&descriptor, PollFlags::IN)];
-        while poll(&mut ended, None) == Err(rustix::io::Errno::INTR) {}
-        // Signalling oneself cannot fail.
-        let _ = end();
-    });
     Ok(())
 }

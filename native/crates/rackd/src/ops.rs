@@ -3,15 +3,16 @@
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
+use daemon::control::Fields;
 use racksim::{Command, Counters, FaultName, Port, Rack, Refusal, SanitizeMethod};
 use realtime::now_ns;
 use serde_json::{json, Value};
 
 use crate::drive::Drive;
 use crate::request::{
-    power_target, read, ClearFields, DriveFields, DropFields, FaultFields, Fields, IdentifyFields,
-    Key, MapFields, MiswireFields, Nothing, OpError, OpenFields, PortsFields, PowerFields,
-    RecordFields, RecordedFields, SanitizeFields, StickFields, TrainingFields,
+    power_target, read, ClearFields, DriveFields, DropFields, FaultFields, IdentifyFields, Key,
+    MapFields, MiswireFields, Nothing, OpError, OpenFields, PortsFields, PowerFields, RecordFields,
+    RecordedFields, SanitizeFields, StickFields, TrainingFields,
 };
 use crate::running_rack::RunningRack;
 

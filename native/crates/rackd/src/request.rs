@@ -1,14 +1,12 @@
 //! Requests of the control socket, and the reasons to refuse one.
 
+use daemon::control::Fields;
 use racksim::{Fault, FaultError, Port, PowerTarget, Rack, Refusal, SanitizeMethod};
 use serde::de::DeserializeOwned;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::running_rack::{SanitizeError, SaveError};
-
-/// The members of a JSON object.
-pub type Fields = Map<String, Value>;
 
 /// The error of a refused operation.
 #[derive(Debug)]

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -14,7 +13,6 @@ use racksim::{
     Refusal, SanitizeMethod, StandingFault, What,
 };
 use realtime::now_ns;
-use serde_json::json;
 
 use crate::config::Config;
 use crate::config_error::ConfigError;
@@ -187,13 +185,6 @@ impl RunningRack {
         let map = self.rack(|rack| rack.saved().clone());
         saved::store(&saved_map, &map).map_err(SaveError::Disk)?;
         Ok(executed)
-    }
-
-    /// The line that reports readiness.
-    pub fn ready(&self, tcp: Option<SocketAddr>) -> String {
-        let ready =
-            json!({"event": "ready", "pid": std::process::id(), "t_ns": now_ns(), "nbd_tcp": tcp});
-        ready.to_string()
     }
 
     /// Return once the truth log holds everything that has happened.

@@ -8,10 +8,9 @@ use std::sync::mpsc::{channel, sync_channel, Sender, SyncSender};
 use std::sync::Arc;
 use std::thread;
 
+use daemon::LineWriter;
 use parking_lot::{Condvar, Mutex};
 use racksim::Record;
-
-use crate::line_writer::LineWriter;
 
 /// Maximum lag of a subscriber in records, beyond which it is disconnected.
 const SUBSCRIBER_LAG: usize = 100_000;

@@ -135,16 +135,15 @@ mod tests {
     use std::io::Read;
     use std::os::unix::net::UnixStream;
 
+    use backing::{Backing, Memory};
     use nbd::proto::{cmd, Request};
     use nbdserver::{Connection, Style};
     use racksim::{DriveState, Fault, FaultName, Timing};
 
     use super::*;
-    use crate::backing::Backing;
     use crate::drive::{Identity, Job, Manner};
     use crate::flusher::Flusher;
     use crate::io_path::{HeldCounts, Shared};
-    use crate::memory::Memory;
     use crate::timer::Timer;
     use crate::truth::TruthLog;
 

@@ -10,6 +10,9 @@ pub struct LineWriter(pub Mutex<UnixStream>);
 
 impl LineWriter {
     /// Write lines, waiting while the client does not read.
+    ///
+    /// # Errors
+    /// As the socket has them.
     pub fn write(&self, lines: &[u8]) -> io::Result<()> {
         self.0.lock().write_all(lines)
     }

@@ -2,13 +2,13 @@
 
 use std::panic;
 
-/// From now on a panic in any thread ends the process with SIGABRT, since the thread may have left the rack in an
-/// inconsistent state.
-pub fn abort_on_panic() {
+/// From now on a panic in any thread ends the process with SIGABRT, since the thread may have left
+/// an inconsistent state. The `program` says so on standard error.
+pub fn abort_on_panic(program: &'static str) {
     let tell = panic::take_hook();
     panic::set_hook(Box::new(move |found| {
         tell(found);
-        eprintln!("rackd: it ends because one of its threads failed; see above");
+        eprintln!("{program}: it ends because one of its threads failed; see above");
         std::process::abort();
     }));
 }
@@ -20,12 +20,12 @@ mod tests {
     use std::thread;
 
     /// Environment variable of the process that panics.
-    const ROLE: &str = "RACKD_TEST_PANICS";
+    const ROLE: &str = "DAEMON_TEST_PANICS";
 
     #[test]
     fn a_thread_that_panics_ends_the_process() {
         if std::env::var_os(ROLE).is_some() {
-            super::abort_on_panic();
+            super::abort_on_panic("rackd");
             let failed = thread::spawn(|| panic!("of its own")).join();
             unreachable!("the process outlived its thread: {failed:?}");
         }

@@ -4,34 +4,6 @@ use std::path::PathBuf;
 
 use lexopt::prelude::{Long, Short};
 
-/// The text that `--help` prints.
-pub const HELP: &str = "\
-rackd: the simulated rack. Serves its drives over NBD, takes orders on a control socket, logs the truth.
-
-usage: rackd --config FILE [--exit-with-parent]
-
-  --config FILE         the rack, as one JSON document
-  --exit-with-parent    end when the process that started rackd ends
-  --version             print the version
-  --help                print this
-
-example:
-  cat > rack.json <<'END'
-  {\"schema\": 1, \"state_dir\": \"/tmp/lab\", \"control\": \"control.sock\", \"nbd\": \"nbd.sock\",
-   \"truth_log\": \"truth.jsonl\",
-   \"servers\": {\"srv1\": {\"stack\": \"comreset\", \"ports\": {\"p0\": 1}}},
-   \"drives\": [{\"id\": \"d01\", \"model\": \"RL SSD 1\", \"serial\": \"RL000001\", \"firmware\": \"1.0\",
-               \"protocol\": \"sata\", \"bytes\": 1073741824, \"port\": 101}],
-   \"map\": [[1, 101]]}
-  END
-  rackd --config rack.json &
-  nbdinfo 'nbd+unix:///srv1.p0?socket=/tmp/lab/nbd.sock'
-
-It prints {\"event\":\"ready\",...} once everything answers. Exit status: 0 after SIGTERM or SIGINT, 2 for a bad
-command line or configuration. The configuration, the exports and the control socket's operations are described
-in docs/reference/rackd.md.
-";
-
 /// The arguments of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Args {
@@ -44,9 +16,9 @@ pub struct Args {
 /// The requested action.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Invocation {
-    /// Run the rack.
+    /// Run the program.
     Run(Args),
-    /// Print [`HELP`].
+    /// Print the help.
     Help,
     /// Print the version.
     Version,
@@ -54,10 +26,13 @@ pub enum Invocation {
 
 impl Invocation {
     /// Read the command line; on failure, the message for the user.
-    pub fn parse(mut parser: lexopt::Parser) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// One line that names what is wrong, and where the `program` tells more.
+    pub fn parse(program: &str, mut parser: lexopt::Parser) -> Result<Self, String> {
         let mut config = None;
         let mut exit_with_parent = false;
-        let text = |error: lexopt::Error| format!("{error}; see rackd --help");
+        let text = |error: lexopt::Error| format!("{error}; see {program} --help");
         while let Some(argument) = parser.next().map_err(text)? {
             match argument {
                 Long("help") | Short('h') => return Ok(Self::Help),
@@ -67,7 +42,8 @@ impl Invocation {
                 other => return Err(text(other.unexpected())),
             }
         }
-        let config = config.ok_or("--config FILE is missing; see rackd --help")?;
+        let config =
+            config.ok_or_else(|| format!("--config FILE is missing; see {program} --help"))?;
         Ok(Self::Run(Args {
             config,
             exit_with_parent,
@@ -80,7 +56,7 @@ mod tests {
     use super::*;
 
     fn parse(args: &[&str]) -> Result<Invocation, String> {
-        Invocation::parse(lexopt::Parser::from_args(args))
+        Invocation::parse("rackd", lexopt::Parser::from_args(args))
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::memory::Memory;
 
 /// A drive's bytes.
 pub enum Backing {
-    /// In memory: lost when rackd ends.
+    /// In memory: lost when the process ends.
     Memory(Memory),
     /// In a file of the drive's size.
     File(File),
@@ -19,6 +19,9 @@ pub enum Backing {
 
 impl Backing {
     /// The file at `path`, made or grown to `bytes` where it is smaller.
+    ///
+    /// # Errors
+    /// As the file system has them.
     pub fn file(path: &Path, bytes: u64) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
@@ -33,6 +36,12 @@ impl Backing {
     }
 
     /// Fill `data` from `offset`.
+    ///
+    /// # Errors
+    /// As the file has them.
+    ///
+    /// # Panics
+    /// When it lies beyond the end of memory.
     pub fn read(&self, offset: u64, data: &mut [u8]) -> io::Result<()> {
         match self {
             Self::Memory(memory) => {
@@ -44,6 +53,12 @@ impl Backing {
     }
 
     /// Store `data` at `offset`.
+    ///
+    /// # Errors
+    /// As [`Backing::read`] has them.
+    ///
+    /// # Panics
+    /// As [`Backing::read`] does.
     pub fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         match self {
             Self::Memory(memory) => {
@@ -55,6 +70,12 @@ impl Backing {
     }
 
     /// Store zeroes, as a hole where `punch` allows one.
+    ///
+    /// # Errors
+    /// As [`Backing::read`] has them.
+    ///
+    /// # Panics
+    /// As [`Backing::read`] does.
     pub fn zero(&self, offset: u64, length: u64, punch: bool) -> io::Result<()> {
         match self {
             Self::Memory(memory) => memory.zero(offset, length, punch),
@@ -74,6 +95,9 @@ impl Backing {
     }
 
     /// Flush written data to stable storage.
+    ///
+    /// # Errors
+    /// As the file has them.
     pub fn flush(&self) -> io::Result<()> {
         match self {
             Self::Memory(_) => Ok(()),

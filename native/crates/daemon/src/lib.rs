@@ -1,0 +1,24 @@
+//! What programs that run in the background have in common: their command line, their end, and the lines of JSON of
+//! their control sockets.
+
+mod args;
+pub mod control;
+mod line_writer;
+mod panic;
+mod parent;
+
+use std::net::SocketAddr;
+
+use serde_json::json;
+
+pub use args::{Args, Invocation};
+pub use line_writer::LineWriter;
+pub use panic::abort_on_panic;
+pub use parent::end_with_parent;
+
+/// The line that says that a program answers, with the address of its NBD server where it has one by TCP.
+#[must_use]
+pub fn ready(tcp: Option<SocketAddr>) -> String {
+    let (pid, t_ns) = (std::process::id(), realtime::now_ns());
+    json!({"event": "ready", "pid": pid, "t_ns": t_ns, "nbd_tcp": tcp}).to_string()
+}
