@@ -1,0 +1,134 @@
+//! The scheduler, with the requests that wait in it and the tenants that are connected.
+
+use nbd::proto::errno;
+use schedulers::{Decision, Outcome, Priority, Refusal, Request, Scheduler, Tenant, TenantId};
+
+use crate::job::{Done, Pending, Work};
+use crate::statistics::Statistics;
+
+/// A tenant that may connect.
+#[derive(Default)]
+pub struct Member {
+    /// Its number in the scheduler while it is connected.
+    pub id: Option<TenantId>,
+    pub connections: usize,
+    pub statistics: Statistics,
+}
+
+/// The state that every request passes.
+pub struct Core {
+    pub scheduler: Box<dyn Scheduler>,
+    pub members: Vec<Member>,
+    /// Requests in the scheduler, by their tickets.
+    waiting: Vec<Option<Pending>>,
+    free: Vec<usize>,
+}
+
+impl Core {
+    pub fn new(scheduler: Box<dyn Scheduler>, tenants: usize) -> Self {
+        Self {
+            scheduler,
+            members: (0..tenants).map(|_| Member::default()).collect(),
+            waiting: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+
+    /// Count a connection of a tenant, which joins by its first.
+    pub fn connect(&mut self, index: usize, tenant: &Tenant, now_ns: u64) -> Result<(), Refusal> {
+        let member = &mut self.members[index];
+        if member.id.is_none() {
+            member.id = Some(self.scheduler.join(tenant, now_ns)?);
+        }
+        member.connections += 1;
+        Ok(())
+    }
+
+    /// Forget a connection of a tenant. After its last the tenant is gone; what it had waiting is returned.
+    #[must_use]
+    pub fn disconnect(&mut self, index: usize, now_ns: u64) -> Vec<Pending> {
+        let member = &mut self.members[index];
+        member.connections -= 1;
+        if member.connections > 0 {
+            return Vec::new();
+        }
+        let id = member.id.take().expect("a tenant with connections joined");
+        let tickets = self.scheduler.disconnect(id, now_ns);
+        let tickets = tickets.expect("it joined and has not left");
+        tickets
+            .into_iter()
+            .map(|ticket| self.take(ticket))
+            .collect()
+    }
+
+    /// Let a request arrive at the scheduler; a refused one comes back with its error number.
+    pub fn arrive(
+        &mut self,
+        pending: Pending,
+        priority: Priority,
+        now_ns: u64,
+    ) -> Result<(), (Pending, u32)> {
+        let job = pending.job;
+        let (Some(operation), Some(tenant)) = (job.operation(), self.members[job.tenant].id) else {
+            return Err((pending, errno::ESHUTDOWN));
+        };
+        let ticket = self.free.pop().unwrap_or_else(|| {
+            self.waiting.push(None);
+            self.waiting.len() - 1
+        });
+        let request = Request {
+            ticket: ticket as u64,
+            operation,
+            bytes: job.length,
+        };
+        if self
+            .scheduler
+            .arrive(tenant, priority, request, now_ns)
+            .is_err()
+        {
+            self.free.push(ticket);
+            return Err((pending, errno::EPERM));
+        }
+        self.waiting[ticket] = Some(pending);
+        Ok(())
+    }
+
+    /// Tell the scheduler that the drive is done with a request.
+    pub fn complete(&mut self, done: &Done) {
+        let Some(id) = done.work.id else {
+            return;
+        };
+        let outcome = match done.result {
+            Ok(()) => Outcome::Succeeded,
+            Err(_) => Outcome::Failed,
+        };
+        let completion = self.scheduler.complete(id, outcome, done.at_ns);
+        let completion = completion.expect("it was dispatched and completes once");
+        if outcome == Outcome::Succeeded {
+            let tenant = done.work.pending.job.tenant;
+            self.members[tenant].statistics.note(&completion);
+        }
+    }
+
+    /// Take every request that may go to the drive now; returns the time to ask again, if there is one.
+    pub fn dispatch(&mut self, now_ns: u64, work: &mut Vec<Work>) -> Option<u64> {
+        loop {
+            match self.scheduler.next(now_ns) {
+                Decision::Dispatch(dispatch) => {
+                    let pending = self.take(dispatch.request.ticket);
+                    let id = Some(dispatch.id);
+                    work.push(Work { id, pending });
+                }
+                Decision::WaitUntil(at_ns) => return Some(at_ns),
+                Decision::Idle => return None,
+            }
+        }
+    }
+
+    fn take(&mut self, ticket: u64) -> Pending {
+        let ticket = ticket as usize;
+        self.free.push(ticket);
+        let pending = self.waiting[ticket].take();
+        pending.expect("a ticket belongs to a request that waits")
+    }
+}

@@ -1,0 +1,57 @@
+//! Requests of tenants in the switch's terms.
+
+use schedulers::{Operation, RequestId};
+
+/// A request for the drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Job {
+    /// The index of the tenant.
+    pub tenant: usize,
+    pub kind: Kind,
+    /// The offset on the drive.
+    pub offset: u64,
+    pub length: u32,
+    /// On stable media before it completes.
+    pub fua: bool,
+}
+
+/// What a request does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Read,
+    Write,
+    Flush,
+    Trim,
+    /// Write zeroes, into a hole where that is allowed.
+    Zero {
+        may_punch: bool,
+    },
+}
+
+impl Job {
+    /// The operation that a scheduler sees; `None` of what passes it by.
+    pub fn operation(&self) -> Option<Operation> {
+        match self.kind {
+            Kind::Read => Some(Operation::Read),
+            Kind::Write => Some(Operation::Write),
+            Kind::Flush | Kind::Trim | Kind::Zero { .. } => None,
+        }
+    }
+}
+
+/// A request that waits in the switch.
+pub type Pending = nbdserver::Pending<Job>;
+
+/// A request on its way to the drive: with its number where a scheduler sent it.
+pub struct Work {
+    pub id: Option<RequestId>,
+    pub pending: Pending,
+}
+
+/// A request that the drive is done with.
+pub struct Done {
+    pub work: Work,
+    pub result: Result<(), u32>,
+    /// The time of its completion at the drive.
+    pub at_ns: u64,
+}

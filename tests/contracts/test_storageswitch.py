@@ -1,0 +1,236 @@
+"""The storage switch: clients that others wrote share one drive through it, each on its own part."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackloop.errors import ToolError
+from rackloop.seed import stream
+from tests.deadlines import soon
+from tests.nbd_wire import EINVAL, FLUSH, FUA, TRIM, WRITE_ZEROES, NbdWire
+from tests.nbdkit_process import PauseControl, serving_unix
+from tests.storageswitch_process import RunningSwitch, running_switch, two_tenants
+
+SIZE = 8 << 20
+SHARE = SIZE // 2
+EPERM, ESHUTDOWN = 1, 108
+SCHEDULERS = ("none", "reflex", "parda", "flashfq", "gimbal")
+RUN_S = 60.0
+
+
+@contextmanager
+def drive_of(kind: str, tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """The configuration of a drive of 8 MiB, and what it needs."""
+    image = tmp_path / "drive.img"
+    match kind:
+        case "memory":
+            yield {"kind": "memory", "bytes": SIZE}
+        case "file":
+            image.touch()
+            with image.open("r+b") as file:
+                file.truncate(SIZE)
+            yield {"kind": "file", "path": str(image), "threads": 4}
+        case _:
+            with serving_unix(tmp_path / "upstream.sock", ["memory", str(SIZE)]) as path:
+                yield {"kind": "nbd", "uri": f"nbd+unix:///?socket={path}", "connections": 3}
+
+
+@pytest.fixture(params=["memory", "file", "nbd"])
+def switch(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RunningSwitch]:
+    with (
+        drive_of(request.param, tmp_path) as drive,
+        running_switch(two_tenants(drive=drive, scheduler={"kind": "gimbal"})) as running,
+    ):
+        yield running
+
+
+def run(*command: str | Path) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_S, check=False)
+    assert done.returncode == 0, f"{command}: {done.stderr}{done.stdout}"
+    return done.stdout
+
+
+def refused(**changes: Any) -> str:
+    """What the switch says of a configuration that it does not take."""
+    with pytest.raises(ToolError) as error, running_switch(two_tenants(**changes)):
+        pass
+    return str(error.value)
+
+
+def scheduler_once(switch: RunningSwitch, fits: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """The first state of the scheduler that fits."""
+    return soon().poll(lambda: dict(switch.state()["scheduler"]), fits, every_s=0.01)
+
+
+def arrived(scheduler: Mapping[str, Any]) -> int:
+    return sum(tenant["arrived"] for tenant in scheduler["tenants"])
+
+
+def test_each_tenant_has_its_share_and_its_bytes(switch: RunningSwitch, tmp_path: Path) -> None:
+    images = {}
+    for name in "ab":
+        images[name] = tmp_path / name
+        images[name].write_bytes(stream(7, name).randbytes(SHARE))
+        run("nbdcopy", "--flush", images[name], switch.uri(name))
+    for name, image in images.items():
+        found = json.loads(run("nbdinfo", "--json", switch.uri(name)))["exports"][0]
+        assert found["export-size"] == SHARE
+        run("nbdcopy", switch.uri(name), tmp_path / "back")
+        assert (tmp_path / "back").read_bytes() == image.read_bytes()
+
+
+def test_exports_are_listed(switch: RunningSwitch) -> None:
+    listed = json.loads(run("nbdinfo", "--json", "--list", switch.uri("")))["exports"]
+    assert [export["export-name"] for export in listed] == ["a", "b"]
+
+
+def test_a_tenant_reaches_no_other_region(switch: RunningSwitch) -> None:
+    with NbdWire(switch.nbd, "b") as b, NbdWire(switch.nbd, "a") as a:
+        assert b.write(0, b"b" * 4096, flags=FUA) == 0
+        assert a.read(SHARE, 4096) == (EINVAL, b"")
+        assert a.read(SHARE - 4096, 8192) == (EINVAL, b"")
+        assert a.plain(FLUSH) == 0
+        assert a.read(SHARE - 4096, 4096) == (0, bytes(4096))
+        assert b.read(0, 4096) == (0, b"b" * 4096)
+
+
+@pytest.mark.parametrize(("kind", "errno"), [("memory", 0), ("file", 0), ("nbd", EINVAL)])
+def test_what_the_drive_cannot_do_is_refused_and_the_rest_is_done(kind: str, errno: int, tmp_path: Path) -> None:
+    with (
+        drive_of(kind, tmp_path) as drive,
+        running_switch(two_tenants(drive=drive)) as switch,
+        NbdWire(switch.nbd, "a") as a,
+    ):
+        assert a.write(0, b"x" * 8192) == 0
+        assert a.plain(TRIM, 0, 4096) == errno
+        assert a.plain(WRITE_ZEROES, 4096, 4096) == errno
+        assert a.read(0, 8192) == (0, b"x" * 8192 if errno else bytes(8192))
+
+
+@pytest.mark.parametrize("kind", SCHEDULERS)
+def test_fio_of_both_tenants_verifies_under_every_scheduler(kind: str, tmp_path: Path) -> None:
+    with drive_of("file", tmp_path) as drive:
+        for chosen in (drive, {"kind": "memory", "bytes": SIZE}):
+            with running_switch(two_tenants(drive=chosen, scheduler={"kind": kind})) as switch:
+                jobs = [f"--name={name} --uri={switch.uri(name)} --bs={bs}" for name, bs in (("a", "4k"), ("b", "64k"))]
+                always = "--ioengine=nbd --rw=randwrite --iodepth=32 --verify=crc32c --verify_state_save=0"
+                run("fio", *always.split(), f"--size={SHARE}", *" ".join(jobs).split())
+                for name in "ab":
+                    latency = switch.tenant(name)["latency"]
+                    assert latency["write"]["drive_ns"]["n"] == latency["read"]["drive_ns"]["n"] > 0
+                    assert latency["read"]["total_ns"]["p50"] >= latency["read"]["drive_ns"]["p50"] > 0
+
+
+def test_the_state_names_scheduler_and_tenants() -> None:
+    config = two_tenants(scheduler={"kind": "gimbal", "virtual_slots": 4})
+    with running_switch(config) as switch, NbdWire(switch.nbd, "a") as a:
+        assert a.read(0, 4096) == (0, bytes(4096))
+        state = switch.state()
+        assert (state["scheduler"]["scheduler"], state["scheduler"]["at_drive"]) == ("gimbal", 0)
+        assert [tenant["completed"] for tenant in state["scheduler"]["tenants"]] == [1]
+        one, other = state["tenants"]
+        assert (one["name"], one["connections"], other["connections"]) == ("a", 1, 0)
+        assert one["region"] == {"offset": 0, "bytes": SHARE}
+        assert one["view"]["credit"] >= 1
+        assert other["view"] is None
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ("{", "no JSON object"),
+        ('{"op": "state"}', "no id"),
+        ('{"id": 1, "op": "stats"}', "known: state"),
+        ('{"id": 1, "op": "state", "of": "a"}', "takes no field"),
+    ],
+)
+def test_requests_of_the_control_socket_are_refused_by_name(line: str, part: str) -> None:
+    with running_switch(two_tenants()) as switch:
+        answer = switch.ask(line)
+        assert answer["ok"] is False
+        assert part in answer["error"]["message"]
+        assert switch.state()["ok"]
+
+
+def test_a_tenant_that_never_writes_cannot() -> None:
+    tenants = [{"name": "a", "read_only": True}, {"name": "b"}]
+    with running_switch(two_tenants(tenants=tenants)) as switch, NbdWire(switch.nbd, "a") as a:
+        assert a.write(0, b"x" * 512) == EPERM
+        assert a.read(0, 512) == (0, bytes(512))
+
+
+@pytest.mark.parametrize("kind", SCHEDULERS)
+def test_a_tenant_that_disconnects_in_the_middle_leaves_the_others_alone(kind: str, tmp_path: Path) -> None:
+    control, count = tmp_path / "pause.sock", 40
+    arguments = ["--filter=pause", "memory", str(SIZE), f"pause-control={control}"]
+    with serving_unix(tmp_path / "upstream.sock", arguments) as path:
+        drive = {"kind": "nbd", "uri": f"nbd+unix:///?socket={path}", "connections": 2}
+        with running_switch(two_tenants(drive=drive, scheduler={"kind": kind})) as switch:
+            pause = PauseControl(control)
+            with NbdWire(switch.nbd, "b") as b:
+                pause.pause()
+                with NbdWire(switch.nbd, "a") as a:
+                    for number in range(count):
+                        a.send(0, number * 4096, 4096)
+                    b.send(0, 0, 4096)
+                    scheduler_once(switch, lambda state: arrived(state) == count + 1)
+                soon().poll(lambda: switch.tenant("a")["connections"], lambda count: count == 0, every_s=0.01)
+                pause.resume()
+                assert b.reply(4096) == (1, 0, bytes(4096))
+                scheduler_once(switch, lambda state: not state["queued"] and not state["at_drive"])
+                with NbdWire(switch.nbd, "a") as again:
+                    assert again.read(0, 4096) == (0, bytes(4096))
+
+
+def test_an_upstream_that_goes_away_fails_requests_and_comes_back(tmp_path: Path) -> None:
+    path = tmp_path / "upstream.sock"
+    drive = {"kind": "nbd", "uri": f"nbd+unix:///?socket={path}", "connections": 1}
+    with ExitStack() as lives:
+        with serving_unix(path, ["memory", str(SIZE)]):
+            switch = lives.enter_context(running_switch(two_tenants(drive=drive)))
+            a = lives.enter_context(NbdWire(switch.nbd, "a"))
+            assert a.read(0, 512) == (0, bytes(512))
+        path.unlink()
+        assert a.read(0, 512) == (ESHUTDOWN, b"")
+        lives.enter_context(serving_unix(path, ["memory", str(SIZE)]))
+        assert a.read(0, 512) == (0, bytes(512))
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"scheduler": {"kind": "gimball"}}, 'did you mean "gimbal"'),
+        ({"scheduler": {"kind": "gimbal", "virtual_slot": 8}}, 'did you mean "virtual_slots"'),
+        ({"tenants": [{"name": "a", "weight": 0}]}, "weight is 0"),
+        ({"tenants": [{"name": "a"}, {"name": "a"}]}, "joined already"),
+        ({"tenants": []}, "tenants is empty"),
+        ({"drive": {"kind": "memory", "bytes": 4096}}, "less than 4096 for each of its 2 tenants"),
+        (
+            {"tenants": [{"name": "a", "region": {"offset": 0, "bytes": SIZE + 4096}}]},
+            'tenant "a": region: it ends beyond the drive',
+        ),
+        ({"drive": {"kind": "file", "path": "/nowhere/drive"}}, "drive.path /nowhere/drive: No such file"),
+        ({"drive": {"kind": "file", "path": "/dev/null"}}, "neither a file nor a block device"),
+        ({"drive": {"kind": "nbd", "uri": "nbd+unix:///?socket=/nowhere"}}, "drive.uri nbd+unix:///?socket=/nowhere"),
+        ({"drive": {"kind": "nbd", "uri": "nowhere"}}, "is no NBD URI"),
+        ({"schema": 2}, "schema 2"),
+        ({"tenant": []}, "unknown field `tenant`"),
+    ],
+)
+def test_a_bad_configuration_is_refused_in_one_line(changes: Mapping[str, Any], part: str) -> None:
+    said = refused(**changes)
+    assert part in said
+    assert "\n" not in said.removeprefix("storageswitch did not start: ")
+
+
+def test_an_objective_that_cannot_be_met_is_refused_with_the_arithmetic() -> None:
+    slo = {"iops": 1e8, "read_percent": 100, "p95_us": 500}
+    said = refused(scheduler={"kind": "reflex"}, tenants=[{"name": "a", "slo": slo}])
+    assert 'tenant "a": CANTMEETSLO' in said

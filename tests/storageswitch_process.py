@@ -1,0 +1,85 @@
+"""A running storage switch and its configuration."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rackloop.errors import ToolError
+from rackloop.native import find_binary
+
+STOP_S = 10.0
+ANSWER_S = 20.0
+
+
+@dataclass(frozen=True)
+class RunningSwitch:
+    """A switch that answers."""
+
+    process: subprocess.Popen[str]
+    control: Path
+    nbd: Path
+
+    def uri(self, tenant: str) -> str:
+        """The NBD URI of a tenant's export, as libnbd, fio and QEMU take it."""
+        return f"nbd+unix:///{tenant}?socket={self.nbd}"
+
+    def ask(self, line: str) -> dict[str, Any]:
+        """The answer to one line on a new connection to the control socket."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(ANSWER_S)
+            connection.connect(str(self.control))
+            connection.sendall(line.encode() + b"\n")
+            with connection.makefile() as answers:
+                answer: dict[str, Any] = json.loads(answers.readline())
+        return answer
+
+    def state(self) -> dict[str, Any]:
+        """The state of scheduler and tenants."""
+        answer = self.ask('{"id": 1, "op": "state"}')
+        assert answer["ok"], answer
+        return answer
+
+    def tenant(self, name: str) -> dict[str, Any]:
+        """The state of a tenant that the switch keeps whether it is connected or not."""
+        (found,) = (tenant for tenant in self.state()["tenants"] if tenant["name"] == name)
+        return dict(found)
+
+
+def two_tenants(**changes: Any) -> dict[str, Any]:
+    """A configuration: 8 MiB of memory, no scheduling, tenants a and b."""
+    return {
+        "schema": 1,
+        "drive": {"kind": "memory", "bytes": 8 << 20},
+        "scheduler": {"kind": "none"},
+        "tenants": [{"name": "a"}, {"name": "b"}],
+    } | changes
+
+
+@contextmanager
+def running_switch(config: Mapping[str, Any]) -> Iterator[RunningSwitch]:
+    """Run a storage switch with sockets of its own.
+
+    Raises ToolError, with what it said, where it does not start.
+    """
+    with tempfile.TemporaryDirectory(prefix="switch", dir="/tmp") as short:
+        full = {"control": f"{short}/control.sock", "nbd": f"{short}/nbd.sock"} | dict(config)
+        path = Path(short, "switch.json")
+        path.write_text(json.dumps(full))
+        command = [str(find_binary("storageswitch")), "--config", str(path), "--exit-with-parent"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            ready = process.stdout.readline() if process.stdout else ""
+            if not ready:
+                raise ToolError(f"storageswitch did not start: {process.communicate()[1].strip()}")
+            yield RunningSwitch(process, Path(full["control"]), Path(full["nbd"]))
+        finally:
+            process.terminate()
+            process.communicate(timeout=STOP_S)
