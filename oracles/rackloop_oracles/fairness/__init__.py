@@ -1,0 +1,13 @@
+"""An oracle for fairness: what share of a box each of its tenants got, of what it could have had."""
+
+from rackloop_oracles.fairness._bootstrap import LEAST_ROUNDS as LEAST_ROUNDS
+from rackloop_oracles.fairness._bootstrap import RoundRatio as RoundRatio
+from rackloop_oracles.fairness._bootstrap import Rounds as Rounds
+from rackloop_oracles.fairness._measures import Measure as Measure
+from rackloop_oracles.fairness._measures import f_util as f_util
+from rackloop_oracles.fairness._measures import jain_index as jain_index
+from rackloop_oracles.fairness._measures import min_max_share as min_max_share
+from rackloop_oracles.fairness._measures import ratio as ratio
+from rackloop_oracles.fairness._measures import utilisation as utilisation
+from rackloop_oracles.fairness._measures import within_objective as within_objective
+from rackloop_oracles.fairness._shares import TenantShares as TenantShares

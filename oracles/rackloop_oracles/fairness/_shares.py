@@ -1,0 +1,61 @@
+"""The shares of tenants over rounds: each alone, then all together, in every round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from rackloop_oracles.fairness._bootstrap import RoundRatio, Rounds
+from rackloop_oracles.fairness._measures import Array, Measure, f_util, jain_index, min_max_share, utilisation
+
+
+class TenantShares:
+    """The measures of some tenants, from their bandwidths in as many rounds ``alone`` as ``together``.
+
+    What was taken in one round stays together when rounds are drawn again, so that a drive that is slower in one round
+    is slower in both. Raises ValueError where the rounds or the tenants differ, and where a tenant alone did nothing.
+    """
+
+    def __init__(
+        self, alone: Mapping[str, Sequence[float]], together: Mapping[str, Sequence[float]], seed: int
+    ) -> None:
+        self._tenants = list(alone)
+        if not self._tenants or set(alone) != set(together):
+            raise ValueError(
+                f"tenants alone are {', '.join(alone) or 'none'}, together {', '.join(together) or 'none'}"
+            )
+        columns = [*alone.values(), *(together[tenant] for tenant in self._tenants)]
+        if len({len(column) for column in columns}) > 1:
+            raise ValueError("every tenant needs as many rounds alone as together")
+        self._rounds = Rounds(np.transpose(columns).tolist(), seed)
+
+    def f_utils(self) -> dict[str, RoundRatio]:
+        """The f-Util of each tenant."""
+        return {
+            tenant: self._rounds.ratio(partial(self._f_util_of, place=place))
+            for place, tenant in enumerate(self._tenants)
+        }
+
+    def jain(self) -> RoundRatio:
+        """Jain's index of the f-Utils."""
+        return self._rounds.ratio(self._of_shares(jain_index))
+
+    def min_max(self) -> RoundRatio:
+        """The smallest f-Util over the largest."""
+        return self._rounds.ratio(self._of_shares(min_max_share))
+
+    def utilisation(self) -> RoundRatio:
+        """The utilisation of the box by all tenants together."""
+        return self._rounds.ratio(lambda rows: utilisation(*self._split(rows)))
+
+    def _split(self, rows: Array) -> tuple[Array, Array]:
+        n = len(self._tenants)
+        return rows[..., :n], rows[..., n:]
+
+    def _f_util_of(self, rows: Array, place: int) -> Array:
+        return np.asarray(f_util(*self._split(rows))[..., place])
+
+    def _of_shares(self, measure: Measure) -> Measure:
+        return lambda rows: measure(f_util(*self._split(rows)))
