@@ -16,7 +16,18 @@ from rackloop.clock import Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, ToolError
 from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.host import LocalExecutor
-from rackloop_drivers.workload import Fio, FioJob, FioResult, FioRun, ReadWrite, SteadyMetric, UntilSteady
+from rackloop_drivers.workload import (
+    Arrivals,
+    BlockShare,
+    Bursts,
+    Fio,
+    FioJob,
+    FioResult,
+    FioRun,
+    ReadWrite,
+    SteadyMetric,
+    UntilSteady,
+)
 from tests.deadlines import CLOCK, soon
 from tests.writable_drive import minted
 
@@ -105,6 +116,45 @@ def test_reads_go_once_over_the_region(fio: Fio, on_file: DevicePath) -> None:
     result = fio.run(once(FioJob(name="scan", device=on_file, rw=ReadWrite.READ, direct=False)), soon(50))
     transfer = result.job("scan").transfers["read"]
     assert (result.total_err, transfer.io_bytes, transfer.total_ios, transfer.latency_s.n) == (0, 8 * MIB, 2048, 2048)
+
+
+def test_a_mix_has_ios_of_each_of_its_sizes(fio: Fio, on_file: DevicePath) -> None:
+    mix = (BlockShare(4096, 50), BlockShare(65536, 50))
+    job = FioJob(
+        name="mix",
+        device=on_file,
+        rw=ReadWrite.RANDREAD,
+        block_mix=mix,
+        random_map=False,
+        io_bytes=8 * MIB,
+        direct=False,
+    )
+    transfer = fio.run(once(job), soon(50)).job("mix").transfers["read"]
+    assert 0.3 < (transfer.io_bytes / transfer.total_ios - 4096) / (65536 - 4096) < 0.7
+
+
+def test_an_open_loop_issues_no_more_than_is_due(fio: Fio, on_file: DevicePath) -> None:
+    job = FioJob(
+        name="open",
+        device=on_file,
+        rw=ReadWrite.RANDREAD,
+        rate_iops=200,
+        arrivals=Arrivals.POISSON,
+        iodepth=32,
+        runtime_s=1,
+        direct=False,
+    )
+    done = fio.run(once(job), soon(50)).job("open")
+    assert 0 < done.transfers["read"].total_ios < 400
+    assert done.cpu_share >= 0
+
+
+def test_bursts_have_pauses_in_which_there_is_no_io(fio: Fio, serve: Serve) -> None:
+    device = serve("--filter=delay", "memory", str(8 * MIB), "delay-read=2ms")
+    steady = FioJob(name="steady", device=device, rw=ReadWrite.RANDREAD, runtime_s=1)
+    bursting = replace(steady, name="bursting", bursts=Bursts(on_s=0.05, off_s=0.45))
+    found = {job.name: fio.run(once(job), soon(50)).job(job.name).iops for job in (steady, bursting)}
+    assert 0 < found["bursting"] < found["steady"] / 2
 
 
 def test_written_blocks_verify_until_one_is_damaged(

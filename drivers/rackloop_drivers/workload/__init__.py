@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from rackloop_drivers.workload._fio_job import ReadWrite as ReadWrite
     from rackloop_drivers.workload._fio_job import SteadyMetric as SteadyMetric
     from rackloop_drivers.workload._fio_job import UntilSteady as UntilSteady
+    from rackloop_drivers.workload._fio_load import Arrivals as Arrivals
+    from rackloop_drivers.workload._fio_load import BlockShare as BlockShare
+    from rackloop_drivers.workload._fio_load import Bursts as Bursts
     from rackloop_drivers.workload._fio_records import recording_fio as recording_fio
     from rackloop_drivers.workload._fio_result import Direction as Direction
     from rackloop_drivers.workload._fio_result import FioJobResult as FioJobResult

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from rackloop.abilities import BlockDevice, WritableDrive
 from rackloop.errors import BadInput, GuardRefused
 from rackloop.seed import stream
+from rackloop_drivers.workload._fio_load import Arrivals, BlockShare, Bursts, block_mix_option, block_mix_problems
 
 _JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 # A job file has no quoting: these end a value, or are replaced by fio (a comment, $VARIABLE, the next line).
@@ -83,11 +84,13 @@ class FioJob:
     ``runtime_s`` None means once over the region, or ``io_bytes`` of I/O on it, else the region again and again for
     that long. The region is ``size_bytes`` from ``offset_bytes``, by default all the rest of the device. A random
     pattern visits every block of it before it comes to one again; without ``random_map`` every draw is independent.
-    ``rate_bytes_per_s`` and ``rate_iops`` bound each of ``numjobs`` threads in each direction. ``read_percent`` is the
-    share of reads in a mixed pattern. ``verify`` is a checksum of fio's (``crc32c``, ``sha256``): jobs that write put
-    it into every block and read it back, jobs that read check what an earlier job with the same seed, block size and
-    region left. ``until_steady`` ends a job with ``runtime_s`` early. ``seed`` None means one drawn from the run's seed
-    and the job's name.
+    ``rate_bytes_per_s`` and ``rate_iops`` bound each of ``numjobs`` threads in each direction; ``arrivals`` says when
+    the I/Os of ``rate_iops`` are due. While fewer than ``iodepth`` are outstanding that is an open loop: what is due is
+    issued, whatever the device makes of it. ``bursts`` has pauses between stretches of I/O. ``block_mix`` are I/Os of
+    several sizes, in the place of ``block_size_bytes``. ``read_percent`` is the share of reads in a mixed pattern.
+    ``verify`` is a checksum of fio's (``crc32c``, ``sha256``): jobs that write put it into every block and read it
+    back, jobs that read check what an earlier job with the same seed, block size and region left. ``until_steady`` ends
+    a job with ``runtime_s`` early. ``seed`` None means one drawn from the run's seed and the job's name.
 
     Raises BadInput for what fio could not do, and GuardRefused when a job that writes or trims is given anything
     but a WritableDrive.
@@ -106,6 +109,9 @@ class FioJob:
     random_map: bool = True
     rate_bytes_per_s: int | None = None
     rate_iops: int | None = None
+    arrivals: Arrivals = Arrivals.LINEAR
+    bursts: Bursts | None = None
+    block_mix: tuple[BlockShare, ...] = ()
     read_percent: int | None = None
     verify: str | None = None
     until_steady: UntilSteady | None = None
@@ -139,6 +145,11 @@ class FioJob:
         return self.block_device.size_bytes - self.offset_bytes
 
     @property
+    def largest_block_bytes(self) -> int:
+        """The size of the largest I/O."""
+        return max((share.size_bytes for share in self.block_mix), default=self.block_size_bytes)
+
+    @property
     def engine(self) -> str:
         """The I/O engine that the device asks for."""
         return self.block_device.fio_options()["ioengine"]
@@ -148,7 +159,7 @@ class FioJob:
         options = {
             **device_options(self.block_device),
             "rw": str(self.rw),
-            "bs": str(self.block_size_bytes),
+            **({"bssplit": block_mix_option(self.block_mix)} if self.block_mix else {"bs": str(self.block_size_bytes)}),
             "iodepth": str(self.iodepth),
             "numjobs": str(self.numjobs),
             "offset": str(self.offset_bytes),
@@ -166,6 +177,10 @@ class FioJob:
             options["rate"] = str(self.rate_bytes_per_s)
         if self.rate_iops is not None:
             options["rate_iops"] = str(self.rate_iops)
+        if self.arrivals is not Arrivals.LINEAR:
+            options["rate_process"] = str(self.arrivals)
+        if self.bursts is not None:
+            options |= self.bursts.options()
         if self.read_percent is not None:
             options["rwmixread"] = str(self.read_percent)
         if self.until_steady is not None:
@@ -203,8 +218,17 @@ class FioJob:
             problems.append(
                 f"the region ends at byte {end}, the device at {size}: make size_bytes or offset_bytes less"
             )
-        if self.region_bytes < self.block_size_bytes:
-            problems.append(f"a region of {self.region_bytes} bytes has no room for a block of {self.block_size_bytes}")
+        if self.region_bytes < (largest := self.largest_block_bytes):
+            problems.append(f"a region of {self.region_bytes} bytes has no room for a block of {largest}")
+        problems += block_mix_problems(self.block_mix)
+        if self.arrivals is Arrivals.POISSON and self.rate_iops is None:
+            problems.append("arrivals of a Poisson process need rate_iops: how many are due a second")
+        if self.arrivals is Arrivals.POISSON and self.bursts is not None:
+            problems.append("arrivals and bursts both say when an I/O is due: give one")
+        if self.block_mix and self.random_map and str(self.rw).startswith("rand"):
+            problems.append("block_mix needs random_map=False: where a part was visited, fio would cut large blocks")
+        if self.block_mix and self.verify is not None:
+            problems.append("verify needs one block size: leave out block_mix")
         if self.io_bytes is not None and self.runtime_s is not None:
             problems.append("io_bytes and runtime_s both say when the job ends: give one")
         if self.read_percent is not None and (self.rw not in _MIXED or not 0 <= self.read_percent <= 100):
@@ -236,6 +260,11 @@ class FioRun:
         names = [job.name for job in self.jobs]
         if not names or len(set(names)) < len(names):
             raise BadInput(f"a fio run needs jobs with different names, not {', '.join(names) or 'none'}")
+        if self.interval_s is not None and (mixed := [job.name for job in self.jobs if job.block_mix]):
+            raise BadInput(
+                f"fio counts the bytes of an interval by one block size: leave out interval_s, or block_mix of "
+                f"{', '.join(mixed)}"
+            )
         for what, seconds in (("interval_s", self.interval_s), ("status_s", self.status_s)):
             if seconds is not None and seconds < _MIN_INTERVAL_S:
                 raise BadInput(f"{what} is {seconds:g}, must be at least {_MIN_INTERVAL_S:g}")

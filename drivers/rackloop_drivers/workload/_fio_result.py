@@ -64,7 +64,8 @@ class FioJobResult:
     """One job's result. ``transfers`` holds the directions in which I/O completed; ``steady`` is for until_steady.
 
     ``total_err`` is how many I/Os failed, verification included; a job that an error ended counts at least one.
-    ``error`` is the errno of the first, 0 without any.
+    ``error`` is the errno of the first, 0 without any. ``cpu_share`` is the part of the time for which each of its
+    threads was computing: at 1 it was fio, and not the device, that could do no more.
     """
 
     name: str
@@ -72,6 +73,7 @@ class FioJobResult:
     error: int
     transfers: Mapping[Direction, FioTransfer] = field(default_factory=dict)
     steady: FioSteady | None = None
+    cpu_share: float = 0.0
 
     @property
     def io_bytes(self) -> int:
@@ -184,7 +186,8 @@ def _job(job: Mapping[str, Any]) -> FioJobResult:
     error = job["error"] if job["error"] < 1 << 31 else job["error"] - (1 << 32)
     transfers = {direction: _transfer(job[direction]) for direction in DIRECTIONS if job[direction]["clat_ns"]["N"]}
     steady = _steady(job["steadystate"]) if "steadystate" in job else None
-    return FioJobResult(job["jobname"], max(job["total_err"], int(error != 0)), error, transfers, steady)
+    cpu_share = (job.get("usr_cpu", 0.0) + job.get("sys_cpu", 0.0)) / 100
+    return FioJobResult(job["jobname"], max(job["total_err"], int(error != 0)), error, transfers, steady, cpu_share)
 
 
 def _steady(said: Mapping[str, Any]) -> FioSteady:

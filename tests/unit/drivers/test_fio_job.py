@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from rackloop.abilities import BlockUsage, Claim
 from rackloop.errors import BadInput, GuardRefused
-from rackloop_drivers.workload import FioJob, FioRun, ReadWrite, SteadyMetric, UntilSteady
+from rackloop_drivers.workload import (
+    Arrivals,
+    BlockShare,
+    Bursts,
+    FioJob,
+    FioRun,
+    ReadWrite,
+    SteadyMetric,
+    UntilSteady,
+)
 
 MIB = 1 << 20
 
@@ -37,6 +46,7 @@ class Device:
 
 
 READS = FioJob(name="reads", device=Device(), rw=ReadWrite.RANDREAD)
+MIX = (BlockShare(4096, 90), BlockShare(MIB, 10))
 
 JOB_FILE = """\
 [global]
@@ -109,6 +119,33 @@ def test_a_job_of_so_many_bytes_of_independent_draws() -> None:
     assert not {"time_based", "runtime"} & options.keys()
 
 
+def test_an_open_loop_has_a_rate_and_arrivals_at_random() -> None:
+    options = replace(READS, rate_iops=500, arrivals=Arrivals.POISSON, iodepth=64).options(run_seed=1)
+    assert (options["rate_iops"], options["rate_process"], options["iodepth"]) == ("500", "poisson", "64")
+    assert "rate_process" not in replace(READS, rate_iops=500).options(run_seed=1), "even distances are fio's own way"
+
+
+def test_bursts_have_pauses() -> None:
+    options = replace(READS, bursts=Bursts(on_s=0.2, off_s=1.5)).options(run_seed=1)
+    assert (options["thinktime_iotime"], options["thinktime"]) == ("200000us", "1500000us")
+
+
+@pytest.mark.parametrize("bursts", [{"on_s": 0, "off_s": 1}, {"on_s": 1, "off_s": 0}, {"on_s": 1, "off_s": 5000}])
+def test_bursts_without_io_or_pauses_are_refused(bursts: dict[str, float]) -> None:
+    with pytest.raises(BadInput, match=r"both are 0\.001 to 4000 s"):
+        Bursts(**bursts)
+
+
+def test_a_mix_of_sizes_takes_the_place_of_one() -> None:
+    mixed = replace(READS, block_mix=MIX, random_map=False)
+    options = mixed.options(run_seed=1)
+    assert options["bssplit"] == "4096/90:1048576/10"
+    assert "bs" not in options
+    assert mixed.largest_block_bytes == MIB
+    with pytest.raises(BadInput, match="leave out interval_s, or block_mix of reads"):
+        FioRun(jobs=(mixed,), seed=1, interval_s=0.1)
+
+
 def test_an_interval_adds_logs_whose_names_are_known() -> None:
     run = FioRun(jobs=(replace(READS, numjobs=2), replace(READS, name="more")), seed=1, interval_s=0.25)
     text = run.job_file("fio-9")
@@ -168,6 +205,18 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"io_bytes": MIB, "runtime_s": 1}, "io_bytes and runtime_s both say when the job ends"),
     ({"read_percent": 50}, "read_percent is 0 to 100 and for rw=readwrite and rw=randrw, not for randread"),
     ({"verify": "crc32c\nrw=write"}, "verify is the name of one of fio's checksums"),
+    ({"arrivals": Arrivals.POISSON}, "a Poisson process need rate_iops"),
+    (
+        {"arrivals": Arrivals.POISSON, "rate_iops": 9, "bursts": Bursts(on_s=1, off_s=1)},
+        "arrivals and bursts both say when an I/O is due",
+    ),
+    ({"block_mix": (BlockShare(4096, 60), BlockShare(8192, 39))}, "come to 100 %, not to 99 %"),
+    ({"block_mix": (BlockShare(4096, 100), BlockShare(8192, 0))}, "1 to 100 %"),
+    ({"block_mix": (BlockShare(4096, 50), BlockShare(4096, 50))}, "each size once"),
+    ({"block_mix": (BlockShare(100, 100),)}, "a block of block_mix has 100 bytes, must have at least 512"),
+    ({"block_mix": MIX, "size_bytes": 8192}, "a region of 8192 bytes has no room for a block of 1048576"),
+    ({"block_mix": MIX}, "block_mix needs random_map=False"),
+    ({"block_mix": MIX, "verify": "crc32c"}, "verify needs one block size"),
     ({"name": "global"}, "is not 'global'"),
     ({"name": "a]\nrw=write\n[b"}, "letters, digits"),
     ({"name": ""}, "letters, digits"),

@@ -42,6 +42,13 @@ def test_latencies_are_seconds_and_every_io_is_in_a_bin() -> None:
     assert slowed.runtime_s == transfer.runtime_s
 
 
+def test_a_job_says_for_which_part_of_the_time_it_was_computing() -> None:
+    document = last_document(recorded("interrupted.json"))
+    document["jobs"][0] |= {"usr_cpu": 20.5, "sys_cpu": 70.0}
+    (busy, *_) = parse_jobs(document)
+    assert busy.cpu_share == pytest.approx(0.905)
+
+
 def test_errors_that_fio_goes_on_from_are_counted() -> None:
     (faulty,) = parse_jobs(last_document(recorded("eio.json")))
     assert faulty.total_err == json.loads(recorded("eio.json").partition("\n")[2])["jobs"][0]["total_err"] > 0
