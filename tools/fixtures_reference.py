@@ -24,7 +24,17 @@ from rackloop_fixtures.rack.rack import Protocol
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reference" / "fixtures.md"
 _FIXTURES = ROOT / "fixtures" / "rackloop_fixtures"
-_FOR_TESTS = ("rack", "measure", "lab", "parameters", "progress", "schedule", "plan_entry", "drive_under_test")
+_FOR_TESTS = (
+    "rack",
+    "measure",
+    "lab",
+    "parameters",
+    "progress",
+    "schedule",
+    "plan_entry",
+    "drive_under_test",
+    "shared_box",
+)
 _ROLE = re.compile(r":[a-z]+:`~?(?:[\w.]*\.)?(\w+)`")
 _HEAD = """\
 # Fixtures

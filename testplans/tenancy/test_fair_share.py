@@ -1,0 +1,105 @@
+"""Shares of tenants: each alone, then all together, in rounds until they are steady."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from rackloop.lab import Lab
+from rackloop.parameters import choice, flag, number, part, size, whole
+from rackloop_fixtures import (
+    Measure,
+    RoundConditions,
+    SharedBox,
+    measure_phase,
+    require_served,
+    shared_drives,
+    sharing_s,
+    tenants_of,
+    totals,
+)
+from rackloop_oracles.fairness import TenantShares
+
+KIB = 1 << 10
+TOGETHER = "together"
+PARAMETERS = {
+    "drives": part(
+        [""], "the drive that all tenants share, or one for each; the first scratch drive if empty", of="drive"
+    ),
+    "active_range": size(0, "shared range from the start of a drive; all of it where 0", least=0, most=1 << 50),
+    "purge": flag(True, "purge the drives first"),
+    "fills": whole(2, "sequential fills before the measurement: a clean drive", least=0, most=100),
+    "overwrites": number(
+        0.0, "random 4 KiB writes after that, as multiples of the range: a fragmented drive", most=100
+    ),
+    "tenants": whole(4, "number of tenants", least=2, most=64),
+    "blocks": size([4 * KIB], "I/O size of each tenant, in turn", least=512, most=64 << 20, multiple=512),
+    "read_percents": whole([100], "percentage of reads of each tenant, in turn", least=0, most=100),
+    "patterns": choice(["random"], "order of each tenant's I/O, in turn", among=["random", "sequential"]),
+    "iodepths": whole([32], "I/Os outstanding of each tenant, in turn", most=4096),
+    "objectives": number([0.0], "latency objective (SLO) of each tenant, in turn; none where 0", most=3600, unit="s"),
+    "seconds": number(
+        60.0, "duration of a tenant's I/O alone in a round, and of all together", least=0.01, most=86_400, unit="s"
+    ),
+    "rounds": whole(10, "rounds in a row that are steady, each a sample", least=5, most=1000),
+    "most_rounds": whole(30, "most rounds to get there", least=5, most=10_000),
+    "excursion": number(0.2, "largest excursion of a steady round from the mean, as a share", most=1000),
+    "slope": number(0.1, "largest drift of the trend over the steady rounds, as a share of the mean", most=1000),
+}
+MEASURES = {
+    "tenant.f_util": "1",
+    "tenant.bandwidth": "B/s",
+    "tenant.p50": "s",
+    "tenant.p99": "s",
+    "tenant.p999": "s",
+    "tenant.objective_met": "1",
+    "fairness.jain": "1",
+    "fairness.min_max": "1",
+    "fairness.utilisation": "1",
+}
+HEADLINES = ("tenant.f_util", "fairness.jain", "fairness.utilisation")
+
+pytestmark = pytest.mark.rackloop(
+    purpose="measure whether tenants that share a drive get a fair share of it, and what each waits",
+    requires=["fio"],
+    destructive=True,
+    time_class="hours",
+)
+
+
+# Erased is what the tenants share.
+drives_erased = shared_drives
+
+
+def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
+    """The preparation, and the fewest rounds of every tenant alone and all together."""
+    tenants = tenants_of(parameters)
+    return sharing_s(lab, parameters, tenants, len(tenants) + 1)
+
+
+def test_fair_share(shared_box: SharedBox, parameters: Mapping[str, Any], measure: Measure) -> None:
+    """Measure every tenant alone and all together in each round, and judge what each got of an equal share."""
+    tenants, conditions = tenants_of(parameters), RoundConditions.of(parameters)
+    places = shared_box.places(tenants)
+    shared_box.prepare(parameters)
+    phases = {**{tenant.name: [tenant] for tenant in tenants}, TOGETHER: tenants}
+    found = shared_box.rounds(phases, places, conditions, TOGETHER)
+    window = conditions.window_or_last(totals(found[TOGETHER]))
+    alone = {tenant.name: found[tenant.name][tenant.name] for tenant in tenants}
+    require_served(list(alone.values()), window)
+    shares = TenantShares(
+        {name: phase.bandwidths(window) for name, phase in alone.items()},
+        {name: phase.bandwidths(window) for name, phase in found[TOGETHER].items()},
+        shared_box.seed,
+    )
+    for name, f_util in shares.f_utils().items():
+        measure("tenant.f_util", f_util, statistics=("mean",), **alone[name].tenant.labels)
+    for name, of in (("jain", shares.jain()), ("min_max", shares.min_max()), ("utilisation", shares.utilisation())):
+        measure(f"fairness.{name}", of, statistics=("mean",))
+    for when, phases_of in (("alone", alone), (TOGETHER, found[TOGETHER])):
+        for phase in phases_of.values():
+            measure_phase(measure, phase, window, shared_box.seed, when)
+    conditions.require_steady(totals(found[TOGETHER]), "all tenants together")
+    shared_box.require_its_own_limit(list(alone.values()), window)

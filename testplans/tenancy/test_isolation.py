@@ -1,0 +1,118 @@
+"""Isolation of one tenant: what neighbours of several kinds leave of its bandwidth, and add to its latency."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from rackloop.lab import Lab
+from rackloop.parameters import flag, number, part, size, whole
+from rackloop_fixtures import (
+    Measure,
+    RoundConditions,
+    SharedBox,
+    measure_phase,
+    neighbours_of,
+    require_served,
+    shared_drives,
+    sharing_s,
+    totals,
+    victim_of,
+)
+from rackloop_oracles.fairness import Rounds, ratio
+
+KIB = 1 << 10
+ALONE = "alone"
+# The defaults are the cases of the Gimbal paper's section 2.
+PARAMETERS = {
+    "drives": part(
+        [""], "the drive that all share, or one for the victim and each neighbour; a scratch drive if empty", of="drive"
+    ),
+    "active_range": size(0, "shared range from the start of a drive; all of it where 0", least=0, most=1 << 50),
+    "purge": flag(True, "purge the drives first"),
+    "fills": whole(2, "sequential fills before the measurement: a clean drive", least=0, most=100),
+    "overwrites": number(
+        0.0, "random 4 KiB writes after that, as multiples of the range: a fragmented drive", most=100
+    ),
+    "block": size(4 * KIB, "I/O size of the victim", least=512, most=64 << 20, multiple=512),
+    "read_percent": whole(100, "percentage of the victim's reads", least=0, most=100),
+    "iodepth": whole(32, "I/Os outstanding of the victim, at most", most=4096),
+    "rate": whole(
+        0, "the victim's IOPS, due at random (an open loop); as many as complete where 0", least=0, most=100_000_000
+    ),
+    "objective": number(0.0, "latency objective (SLO) of the victim; none where 0", most=3600, unit="s"),
+    "neighbours": whole(1, "number of neighbours", most=63),
+    "neighbour_blocks": size(
+        [128 * KIB], "I/O sizes of neighbours, each in turn", least=512, most=64 << 20, multiple=512
+    ),
+    "neighbour_read_percents": whole([100], "percentages of their reads, each in turn", least=0, most=100),
+    "neighbour_iodepths": whole([1, 8], "I/Os outstanding of each of them, each in turn", most=4096),
+    "neighbour_pauses": number([0.0], "pauses between their bursts, each in turn; none where 0", most=3600, unit="s"),
+    "neighbour_burst": number(0.1, "duration of a burst, where there are pauses", least=0.001, most=3600, unit="s"),
+    "seconds": number(60.0, "duration of each phase of a round", least=0.01, most=86_400, unit="s"),
+    "rounds": whole(10, "rounds in a row that are steady, each a sample", least=5, most=1000),
+    "most_rounds": whole(30, "most rounds to get there", least=5, most=10_000),
+    "excursion": number(0.2, "largest excursion of a steady round from the mean, as a share", most=1000),
+    "slope": number(0.1, "largest drift of the trend over the steady rounds, as a share of the mean", most=1000),
+}
+MEASURES = {
+    "isolation.kept": "1",
+    "isolation.p99_factor": "1",
+    "isolation.neighbours_over_victim": "1",
+    "tenant.bandwidth": "B/s",
+    "tenant.p50": "s",
+    "tenant.p99": "s",
+    "tenant.p999": "s",
+    "tenant.objective_met": "1",
+}
+HEADLINES = ("isolation.kept", "isolation.p99_factor")
+
+pytestmark = pytest.mark.rackloop(
+    purpose="measure what neighbours of several kinds leave of a tenant's bandwidth, and add to its latency",
+    requires=["fio"],
+    destructive=True,
+    time_class="hours",
+)
+
+
+# Erased is what the tenants share.
+drives_erased = shared_drives
+
+
+def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
+    """The preparation, and the fewest rounds of the victim alone and beside the neighbours of each case."""
+    cases = neighbours_of(parameters)
+    # What has room for the largest blocks has room for all.
+    largest = max(cases.values(), key=lambda neighbours: neighbours[0].workload.block_bytes)
+    return sharing_s(lab, parameters, [victim_of(parameters), *largest], 1 + len(cases))
+
+
+def test_isolation(shared_box: SharedBox, parameters: Mapping[str, Any], measure: Measure) -> None:
+    """Measure the victim alone and beside its neighbours in every round, case by case."""
+    victim, cases, conditions = victim_of(parameters), neighbours_of(parameters), RoundConditions.of(parameters)
+    places = shared_box.places([victim, *next(iter(cases.values()))])
+    shared_box.prepare(parameters)
+    phases = {ALONE: [victim], **{name: [victim, *neighbours] for name, neighbours in cases.items()}}
+    found = shared_box.rounds(phases, places, conditions, ALONE)
+    window = conditions.window_or_last(totals(found[ALONE]))
+    alone = found[ALONE][victim.name]
+    require_served([alone], window)
+    for name in cases:
+        beside = found[name].pop(victim.name)
+        shares = [totals(found[name])[window.first - 1 : window.last], beside.bandwidths(window)]
+        pairs = {"kept": (beside.bandwidths(window), alone.bandwidths(window))}
+        if min(shares[1]) > 0:
+            pairs["neighbours_over_victim"] = (shares[0], shares[1])
+        if (after := beside.p99s(window)) and (before := alone.p99s(window)):
+            pairs["p99_factor"] = (after, before)
+        for what, (over, under) in pairs.items():
+            of_rounds = Rounds(list(zip(over, under, strict=True)), shared_box.seed).ratio(ratio)
+            measure(f"isolation.{what}", of_rounds, statistics=("mean",), neighbours=name)
+        measure_phase(measure, beside, window, shared_box.seed, name)
+        for neighbour in found[name].values():
+            measure_phase(measure, neighbour, window, shared_box.seed, name)
+    measure_phase(measure, alone, window, shared_box.seed, ALONE)
+    conditions.require_steady(totals(found[ALONE]), "the victim alone")
+    shared_box.require_its_own_limit([alone], window)

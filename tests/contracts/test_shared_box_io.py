@@ -1,0 +1,154 @@
+"""Tenants of one drive against real fio and nbdkit: their regions, their rounds, and what was the limit."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from rackloop.clock import RealClock
+from rackloop.errors import ProductFailed
+from rackloop.lab import Lab, LabKind, load_lab
+from rackloop.measurement import Cause, MachineLoad, Window
+from rackloop.record import ActLog, RoundsMeasured
+from rackloop_drivers.block import NbdExport
+from rackloop_drivers.host import LocalExecutor
+from rackloop_drivers.workload import FioJobResult
+from rackloop_fixtures import DriveUnderTest, RoundConditions, SharedBox, Tenant, Workload
+from rackloop_fixtures.session.outcome import LimitsUnknown
+from rackloop_fixtures.subjects.tenants import Phase
+from rackloop_labs import Bench
+from tests.contracts.test_characterize_io import Drive, Written
+from tests.deadlines import CLOCK
+from tests.nbdkit_process import serving_unix
+from tests.writable_drive import minted
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed")
+    for program in ("fio", "nbdkit")
+]
+
+MIB = 1 << 20
+SIZE = 8 * MIB
+# Whatever is measured counts as steady: a busy machine must not fail a test.
+CONDITIONS = RoundConditions(seconds=0.05, rounds=5, most_rounds=5, excursion=100, slope=100)
+QUIET = MachineLoad(1.0, 0.0, 0.0)
+BUSY = MachineLoad(1.0, 0.3, 0.0, pressure=0.4)
+READER = Tenant("reader", Workload(4096, 100, iodepth=2))
+WRITER = Tenant("writer", Workload(65536, 0, iodepth=2))
+
+
+@dataclass
+class Servers:
+    """As much of a Bench as a shared box asks for: any server, each on this machine."""
+
+    lab: Lab
+    run_by: LocalExecutor
+    clock: RealClock = CLOCK
+
+    def drive(self, server: str, port: str) -> Drive:
+        return Drive(self.lab)
+
+    def host(self, server: str) -> LocalExecutor:
+        return self.run_by
+
+
+@contextmanager
+def shared(
+    *places: tuple[str, str, str],
+    memory: tuple[str, ...] = ("memory", str(SIZE)),
+    record: Written | None = None,
+    load: MachineLoad = QUIET,
+    kind: LabKind = LabKind.MOCK,
+) -> Iterator[SharedBox]:
+    """A box whose drives nbdkit serves, each at its place."""
+    lab = load_lab("mock").model_copy(update={"kind": kind})
+    record = record or Written()
+    acts = ActLog(record)
+    acts.test = "tenancy/t::t"
+    with tempfile.TemporaryDirectory(prefix="box-", dir="/tmp") as folder, LocalExecutor(CLOCK) as executor:
+        bench = cast("Bench", Servers(lab, executor))
+        with ExitStack() as stack:
+            drives = []
+            for number, place in enumerate(places):
+                socket = Path(folder) / f"nbd{number}"
+                stack.enter_context(serving_unix(socket, memory))
+                serial = lab.drives[place[0]].serial
+                writable = stack.enter_context(minted(NbdExport(socket, "", SIZE), serial))
+                drives.append(
+                    DriveUnderTest(bench, place, writable, SIZE, 1, record, acts, lambda *_: None),
+                )
+            yield SharedBox(bench, drives, 1, lambda: load, lambda *_: None)
+
+
+def test_each_tenant_is_measured_alone_and_all_together_in_every_round() -> None:
+    record = Written()
+    tenants = [READER, WRITER]
+    with shared(("d01", "srv1", "p0"), record=record) as box:
+        phases = {"reader": [READER], "writer": [WRITER], "together": tenants}
+        found = box.rounds(phases, box.places(tenants), CONDITIONS, "together")
+    assert {name: list(of) for name, of in found.items()} == {
+        "reader": ["reader"],
+        "writer": ["writer"],
+        "together": ["reader", "writer"],
+    }
+    for phase in (one for of in found.values() for one in of.values()):
+        assert len(phase.results) == 5
+        assert min(phase.bandwidths()) > 0
+    assert {*found["together"]["writer"].results[0].transfers} == {"write"}
+    written = [event for event in record.events if isinstance(event, RoundsMeasured)]
+    assert [(event.name, event.labels["when"]) for event in written if event.criteria] == [
+        ("tenancy.total", "together")
+    ]
+    assert sum(event.name == "tenancy.bandwidth" for event in written) == 4
+
+
+def test_exports_on_several_servers_begin_together() -> None:
+    tenants = [READER, WRITER]
+    with shared(("d01", "srv1", "p0"), ("d03", "srv2", "p0")) as box:
+        places = box.places(tenants)
+        assert places == {"reader": (0, 0, SIZE), "writer": (1, 0, SIZE)}
+        found = box.rounds({"together": tenants}, places, CONDITIONS, "together")
+    assert min(found["together"]["reader"].bandwidths()) > 0
+    assert min(found["together"]["writer"].bandwidths()) > 0
+
+
+def test_io_that_fails_is_the_products() -> None:
+    failing = ("--filter=error", "memory", str(SIZE), "error=EIO", "error-pread-rate=20%")
+    with (
+        shared(("d01", "srv1", "p0"), memory=failing) as box,
+        pytest.raises(ProductFailed, match=r"\d+ I/Os of tenant reader failed: Input/output error"),
+    ):
+        box.rounds({"alone": [READER]}, box.places([READER, WRITER]), CONDITIONS, "alone")
+
+
+def computing(share: float) -> Phase:
+    return Phase(READER, [FioJobResult("reader", 0, 0, cpu_share=share)] * 5)
+
+
+def test_a_busy_machine_leaves_a_simulated_box_unknown_and_not_a_real_one() -> None:
+    window = Window.over([1.0] * 5, 5, 5)
+    with shared(("d01", "srv1", "p0"), load=BUSY) as box:
+        with pytest.raises(LimitsUnknown, match="simulated on a machine that was busy") as raised:
+            box.require_its_own_limit([computing(0.2)], window)
+        assert raised.value.cause is Cause.HARNESS
+    with shared(("d01", "srv1", "p0"), load=BUSY, kind=LabKind.PHYSICAL) as box:
+        box.require_its_own_limit([computing(0.2)], window)
+    with shared(("d01", "srv1", "p0")) as box:
+        box.require_its_own_limit([computing(0.2)], window)
+
+
+def test_fio_that_could_ask_for_no_more_leaves_it_unknown() -> None:
+    window = Window.over([1.0] * 5, 5, 5)
+    with (
+        shared(("d01", "srv1", "p0"), kind=LabKind.PHYSICAL) as box,
+        pytest.raises(LimitsUnknown, match="fio of tenant reader was computing for 97% of the time alone") as raised,
+    ):
+        box.require_its_own_limit([computing(0.97)], window)
+    assert raised.value.cause is Cause.HARNESS
