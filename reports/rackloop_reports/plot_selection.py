@@ -28,6 +28,7 @@ _ERASURE = {
     *("recovery.tried", "degraded.read_latency", "rebuild.time", "tail.latency", "codec.throughput"),
     "update.latency",
 }
+_TENANCY = {"tenant.f_util", "isolation.kept"}
 _LABELS = {LATENCY: "stack", **dict.fromkeys(THROUGHPUTS, "block")}
 _TIMELINE = "Timeline of remaps and I/O"
 _FAULTS = "Timeline of faults and I/O"
@@ -80,13 +81,15 @@ class RunPlots:
         latency, throughput = _measuring(tests, LATENCY), _measuring(tests, *THROUGHPUTS)
         characterizing = [test for test in tests if test.rounds]
         erasure = [test for test in tests if any(measured.name in _ERASURE for measured in test.measurements)]
+        sharing = [test for test in tests if any(measured.name in _TENANCY for measured in test.measurements)]
         failed = [(test, test.evidence) for test in tests if test.evidence is not None and test.evidence.lanes]
-        if not (timed or broken or latency or throughput or characterizing or erasure or failed):
+        if not (timed or broken or latency or throughput or characterizing or erasure or sharing or failed):
             return []
         # Imported before processes are forked that draw with it.
         from rackloop_reports import plots
         from rackloop_reports.plots.characterize_select import characterize_drawings
         from rackloop_reports.plots.erasure_select import erasure_drawings
+        from rackloop_reports.plots.tenancy_select import tenancy_drawings
 
         source = plots.Source.of(self._run)
         remaps = [remap for test in remapping for remap in test.remaps]
@@ -101,7 +104,11 @@ class RunPlots:
                 (f"Replay: {test.id}", [test], partial(plots.replay_fidelity, replay, source))
                 for replay in _replays(test)
             ]
-        for select, chosen in ((characterize_drawings, characterizing), (erasure_drawings, erasure)):
+        for select, chosen in (
+            (tenancy_drawings, sharing),
+            (characterize_drawings, characterizing),
+            (erasure_drawings, erasure),
+        ):
             for test in chosen:
                 about = test.id.rpartition("::")[2].replace("_", " ")
                 wanted += [(f"{name}: {about}", [test], draw) for name, draw in select(test, source)]

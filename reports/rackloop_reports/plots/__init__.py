@@ -48,6 +48,13 @@ from rackloop_reports.plots.replay import Replayed as Replayed
 from rackloop_reports.plots.replay import replay_fidelity as replay_fidelity
 from rackloop_reports.plots.saturation import write_saturation as write_saturation
 from rackloop_reports.plots.schedules import schedule_timeline as schedule_timeline
+from rackloop_reports.plots.tenancy import BesideNeighbours as BesideNeighbours
+from rackloop_reports.plots.tenancy import Figured as Figured
+from rackloop_reports.plots.tenancy import TenantLatency as TenantLatency
+from rackloop_reports.plots.tenancy import TenantShare as TenantShare
+from rackloop_reports.plots.tenancy import isolation_sheet as isolation_sheet
+from rackloop_reports.plots.tenancy import tenant_latency as tenant_latency
+from rackloop_reports.plots.tenancy import tenant_shares as tenant_shares
 from rackloop_reports.plots.throughput import ThroughputPoint as ThroughputPoint
 from rackloop_reports.plots.throughput import figure_3 as figure_3
 from rackloop_reports.plots.traces import trace_page as trace_page

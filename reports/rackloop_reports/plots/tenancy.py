@@ -1,0 +1,207 @@
+"""Plots of tenants that share a drive: their shares, what each waits, and what neighbours leave of a victim's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from rackloop.measurement import Interval
+from rackloop_reports.plots._limits import LimitLine, draw_limits, mark_limit
+from rackloop_reports.plots._style import (
+    BLACK,
+    BLUE,
+    GREY,
+    LINES,
+    Source,
+    bar_look,
+    blank,
+    fitting,
+    make_y_logarithmic,
+    put_caption,
+    put_legend_beside,
+    styled,
+)
+from rackloop_reports.plots.characterize import shown
+
+_INTERVALS = "Bars: 95 % intervals by bootstrap over the rounds."
+_BAR = 0.8
+_MARKERS = "os^DvP"
+
+
+@dataclass(frozen=True)
+class Figured:
+    """A figure with its interval and its limits."""
+
+    value: float
+    interval: Interval = (None, None)
+    limits: Sequence[LimitLine] = ()
+
+
+@dataclass(frozen=True)
+class TenantShare:
+    """What one tenant got: bytes a second ``alone`` and ``together`` with the others, and its f-Util."""
+
+    name: str
+    alone: float
+    together: float
+    f_util: Figured
+
+
+@dataclass(frozen=True)
+class TenantLatency:
+    """The latency quantiles of one tenant in seconds, by the phase and the quantile: ``("alone", "p99")``."""
+
+    name: str
+    quantiles: Mapping[tuple[str, str], Figured] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class BesideNeighbours:
+    """A victim beside neighbours of one kind: what it keeps of its bandwidth, and how many times its p99 is."""
+
+    neighbours: str
+    kept: Figured
+    p99_factor: Figured | None = None
+
+
+@styled
+def tenant_shares(tenants: Sequence[TenantShare], overall: Sequence[tuple[str, Figured]], source: Source) -> Figure:
+    """Each tenant's bandwidth with its ideal, an equal part of what it has alone; beside it, the one over the other.
+
+    ``overall`` are the figures of all tenants, by name.
+    """
+    figure = blank(max(9.6, 3.6 + 1.3 * len(tenants)), 4.9)
+    left, right = figure.subplots(1, 2)
+    places = range(len(tenants))
+    scale, unit = fitting("B/s", max(max(one.together, one.alone / len(tenants)) for one in tenants))
+    left.bar(places, [one.together * scale for one in tenants], _BAR, **bar_look(0), label="together")
+    for place, one in enumerate(tenants):
+        ends = (place - _BAR / 2, place + _BAR / 2)
+        name = "ideal: alone / number of tenants" if place == 0 else "_ideal"
+        left.hlines(one.alone / len(tenants) * scale, *ends, color=BLACK, linewidth=2, linestyle=LINES[1], label=name)
+    left.set_ylabel(f"Bandwidth, {unit}")
+    left.set_ylim(bottom=0)
+    right.axhline(1, color=BLACK, linewidth=1.2, linestyle=LINES[1], zorder=1)
+    for place, one in enumerate(tenants):
+        _point(right, place, one.f_util)
+    right.set_ylabel("f-Util (ideal: 1)")
+    right.set_ylim(0, max(1.25, 1.1 * max(one.f_util.interval[1] or one.f_util.value for one in tenants)))
+    # One limit on all is one line; others are each tenant's own.
+    limits = {tuple(one.f_util.limits) for one in tenants}
+    if len(limits) == 1:
+        draw_limits(right, next(iter(limits)), 1.0)
+    else:
+        for place, one in enumerate(tenants):
+            for limit in one.f_util.limits:
+                mark_limit(right, limit, 1.0, (place - _BAR / 2, place + _BAR / 2))
+    for axes in (left, right):
+        _name_tenants(axes, [one.name for one in tenants])
+    figure.suptitle(source.title("Shares of tenants"), x=0.012, ha="left", fontweight="bold")
+    said = "; ".join(f"{name} {_said(of)}" for name, of in overall)
+    put_caption(figure, source.caption(f"{said}." if said else "", _INTERVALS), shown(left))
+    return figure
+
+
+@styled
+def tenant_latency(tenants: Sequence[TenantLatency], source: Source) -> Figure:
+    """The latency of each tenant by quantile, alone and together with the others."""
+    names = list(dict.fromkeys(name for one in tenants for _, name in one.quantiles))
+    phases = list(dict.fromkeys(phase for one in tenants for phase, _ in one.quantiles))
+    figure = blank(max(7.0, 2.4 + (1.1 + 0.35 * len(phases)) * len(tenants)), 4.9)
+    axes = figure.subplots()
+    make_y_logarithmic(axes)
+    scale, unit = fitting("s", max(of.value for one in tenants for of in one.quantiles.values()))
+    width = _BAR / len(phases)
+    limits: dict[LimitLine, None] = {}
+    for number, phase in enumerate(phases):
+        label = phase
+        for place, one in enumerate(tenants):
+            middle = place + (number - (len(phases) - 1) / 2) * width
+            found = [(name, one.quantiles[phase, name]) for name in names if (phase, name) in one.quantiles]
+            if not found:
+                continue
+            look = bar_look(number)
+            ends = [of.value * scale for _, of in found]
+            axes.plot([middle] * len(ends), ends, color=look["facecolor"], linewidth=3, alpha=0.45)
+            axes.plot(
+                [middle] * len(ends),
+                ends,
+                color=look["facecolor"],
+                marker=_MARKERS[number % len(_MARKERS)],
+                ls="",
+                label=label,
+            )
+            label = "_again"
+            for name, of in found:
+                axes.annotate(
+                    _QUANTILE_WORDS.get(name, name),
+                    (middle, of.value * scale),
+                    (5, 0),
+                    textcoords="offset points",
+                    va="center",
+                    fontsize=7,
+                    color=GREY,
+                )
+                limits |= dict.fromkeys(of.limits)
+    axes.set_ylabel(f"Latency, {unit}")
+    _name_tenants(axes, [one.name for one in tenants])
+    draw_limits(axes, list(limits), scale)
+    axes.set_title(source.title("Latency of tenants"))
+    put_legend_beside(axes)
+    put_caption(figure, source.caption("Means over the rounds of each round's quantile."))
+    return figure
+
+
+_QUANTILE_WORDS = {"p50": "p50", "p99": "p99", "p999": "p99.9"}
+
+
+@styled
+def isolation_sheet(cases: Sequence[BesideNeighbours], source: Source) -> Figure:
+    """What a victim keeps of its bandwidth beside neighbours of each kind, and what becomes of its latency."""
+    with_latency = [case for case in cases if case.p99_factor is not None]
+    figure = blank(11.5 if with_latency else 7.5, 2.2 + 0.42 * len(cases))
+    drawn = figure.subplots(1, 2 if with_latency else 1, squeeze=False, sharey=True)[0]
+    names = [case.neighbours for case in cases]
+    panels = [("Bandwidth kept (ideal: 1)", [case.kept for case in cases])]
+    if with_latency:
+        panels.append(("p99 latency, times that alone (ideal: 1)", [case.p99_factor for case in cases]))  # type: ignore[misc]
+    for axes, (words, found) in zip(drawn, panels, strict=True):
+        axes.axvline(1, color=BLACK, linewidth=1.2, linestyle=LINES[1], zorder=1)
+        limits: dict[LimitLine, None] = {}
+        for place, of in enumerate(found):
+            if of is None:
+                continue
+            low, high = of.interval
+            bars = [[of.value - (of.value if low is None else low)], [(of.value if high is None else high) - of.value]]
+            axes.errorbar([of.value], [place], xerr=bars, color=BLUE, marker="o", markersize=5, capsize=3, ls="")
+            limits |= dict.fromkeys(of.limits)
+        axes.set_xlabel(words)
+        axes.set_xlim(left=0)
+        draw_limits(axes, list(limits), 1.0, is_across=False)
+    drawn[0].set_yticks(range(len(names)), names)
+    drawn[0].set_ylim(len(names) - 0.5, -0.5)
+    figure.suptitle(source.title("A tenant beside its neighbours"), x=0.012, ha="left", fontweight="bold")
+    put_caption(figure, source.caption(_INTERVALS))
+    return figure
+
+
+def _point(axes: Axes, place: int, of: Figured) -> None:
+    low, high = of.interval
+    bars = [[of.value - (of.value if low is None else low)], [(of.value if high is None else high) - of.value]]
+    axes.errorbar([place], [of.value], bars, color=BLUE, marker="o", markersize=6, capsize=4, ls="")
+    axes.annotate(f"{of.value:.2f}", (place, of.value), (8, 0), textcoords="offset points", va="center", fontsize=8)
+
+
+def _name_tenants(axes: Axes, names: Sequence[str]) -> None:
+    axes.set_xticks(range(len(names)), names, fontsize=8)
+    axes.set_xlim(-0.6, len(names) - 0.4)
+    axes.grid(visible=False, axis="x")
+
+
+def _said(of: Figured) -> str:
+    low, high = of.interval
+    between = "" if low is None or high is None else f" ({low:.3g} to {high:.3g})"
+    return f"{of.value:.3g}{between}"

@@ -1,0 +1,92 @@
+"""The plots of tenants that a test's measurements allow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from matplotlib.figure import Figure
+
+from rackloop.record import Measured
+from rackloop_reports.plots._limits import limits_of
+from rackloop_reports.plots._style import Source
+from rackloop_reports.plots.tenancy import (
+    BesideNeighbours,
+    Figured,
+    TenantLatency,
+    TenantShare,
+    isolation_sheet,
+    tenant_latency,
+    tenant_shares,
+)
+from rackloop_reports.record import TestRecord
+
+F_UTIL, BANDWIDTH, KEPT, P99_FACTOR = "tenant.f_util", "tenant.bandwidth", "isolation.kept", "isolation.p99_factor"
+_LATENCIES = ("p50", "p99", "p999")
+_OVERALL = {
+    "fairness.jain": "Jain index",
+    "fairness.min_max": "smallest over largest",
+    "fairness.utilisation": "utilisation",
+}
+_ALONE, _TOGETHER = "alone", "together"
+_TENANT = frozenset({"tenant", "block", "mix", "outstanding"})
+
+Drawing = tuple[str, Callable[[], Figure]]
+
+
+def tenancy_drawings(test: TestRecord, source: Source) -> Iterator[Drawing]:
+    """The plots of ``test``, by name, most telling first."""
+    if shares := _shares(test):
+        overall = [(words, of) for name, words in _OVERALL.items() for _, of in _means(test, name)]
+        yield "Shares of tenants", lambda: tenant_shares(shares, overall, source)
+    if cases := _cases(test):
+        yield "A tenant beside its neighbours", lambda: isolation_sheet(cases, source)
+    if latencies := _latencies(test):
+        yield "Latency of tenants", lambda: tenant_latency(latencies, source)
+
+
+def _means(test: TestRecord, name: str) -> list[tuple[Measured, Figured]]:
+    """What was measured under this name, each once, with its mean, its interval and the limits of any statistic."""
+    found: dict[frozenset[tuple[str, str]], tuple[Measured, Figured]] = {}
+    for one in test.measurements:
+        key = frozenset(one.labels.items())
+        if one.name == name and one.quantile == "mean" and key not in found:
+            interval = (None, None) if one.ci95 is None else (one.ci95[0], one.ci95[1])
+            found[key] = one, Figured(one.value, interval, limits_of(test, one))
+    return list(found.values())
+
+
+def _shares(test: TestRecord) -> list[TenantShare]:
+    bandwidths = {(one.labels.get("tenant"), one.labels.get("when")): of.value for one, of in _means(test, BANDWIDTH)}
+    return [
+        TenantShare(_name(one), bandwidths[tenant, _ALONE], bandwidths[tenant, _TOGETHER], f_util)
+        for one, f_util in _means(test, F_UTIL)
+        if one.labels.keys() >= _TENANT
+        for tenant in (one.labels["tenant"],)
+        if {(tenant, _ALONE), (tenant, _TOGETHER)} <= bandwidths.keys()
+    ]
+
+
+def _cases(test: TestRecord) -> list[BesideNeighbours]:
+    factors = {one.labels.get("neighbours"): of for one, of in _means(test, P99_FACTOR)}
+    return [
+        BesideNeighbours(one.labels["neighbours"], of, factors.get(one.labels["neighbours"]))
+        for one, of in _means(test, KEPT)
+        if "neighbours" in one.labels
+    ]
+
+
+def _latencies(test: TestRecord) -> list[TenantLatency]:
+    """The latencies of tenants that were measured alone, which is what others are held against."""
+    found: dict[str, dict[tuple[str, str], Figured]] = {}
+    for quantile in _LATENCIES:
+        for one, of in _means(test, f"tenant.{quantile}"):
+            if one.labels.keys() >= {*_TENANT, "when"}:
+                found.setdefault(_name(one), {})[one.labels["when"], quantile] = of
+    # Beside neighbours the phases of a victim are many; alone stands first.
+    ordered = {name: dict(sorted(of.items(), key=lambda item: item[0][0] != _ALONE)) for name, of in found.items()}
+    return [TenantLatency(name, of) for name, of in ordered.items() if any(phase == _ALONE for phase, _ in of)]
+
+
+def _name(one: Measured) -> str:
+    labels = one.labels
+    return f"{labels['tenant']}\n{labels['block']} {labels['mix']}\ndepth {labels['outstanding']}"

@@ -1,0 +1,140 @@
+"""Plots of tenants that share a drive: shares with their ideal, f-Util, latency, and the neighbours of a victim."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.axes import Axes
+
+from rackloop.record import Measured
+from rackloop_reports.plot_selection import RunPlots
+from rackloop_reports.plots import (
+    BesideNeighbours,
+    Figured,
+    LimitLine,
+    Source,
+    TenantLatency,
+    TenantShare,
+    isolation_sheet,
+    tenant_latency,
+    tenant_shares,
+)
+from rackloop_reports.record import read_run
+from tests.unit.reports.example_stream import ExampleRun
+
+SOURCE = Source("tenancy", "mock (simulated)", 7, is_simulated=True)
+TEST = "tenancy/fair_share::fair_share"
+LEAST = LimitLine("mean", 0.5, "1", is_least=True)
+
+
+def words(axes: Axes) -> list[str]:
+    return [text.get_text() for text in axes.texts]
+
+
+def share(name: str, together: float, f_util: float, *limits: LimitLine) -> TenantShare:
+    return TenantShare(name, 400e6, together, Figured(f_util, (f_util - 0.1, f_util + 0.2), limits))
+
+
+def test_a_share_stands_beside_its_ideal() -> None:
+    tenants = [share("t1", 150e6, 0.75, LEAST), share("t2", 250e6, 1.25, LEAST)]
+    left, right = tenant_shares(tenants, [("Jain index", Figured(0.94, (0.9, 0.97)))], SOURCE).axes
+    assert [bar.get_height() for bar in left.patches] == pytest.approx([150, 250])  # type: ignore[attr-defined]
+    ideals = [line for lines in left.collections for line in lines.get_segments()]  # type: ignore[attr-defined]
+    assert [line[0][1] for line in ideals] == pytest.approx([200, 200]), "alone over the number of tenants"
+    assert words(right) == ["0.75", "1.25", "limit of mean: ≥ 0.5"]
+    bars = [line.get_segments()[0][:, 1].tolist() for line in right.collections]  # type: ignore[attr-defined]
+    assert bars == [pytest.approx([0.65, 0.95]), pytest.approx([1.15, 1.45])]
+
+
+def test_the_figures_of_all_tenants_are_in_the_caption() -> None:
+    figure = tenant_shares([share("t1", 1e6, 1)], [("Jain index", Figured(0.94, (0.9, 0.97)))], SOURCE)
+    assert "Jain index 0.94 (0.9 to 0.97). Bars: 95 % intervals by bootstrap" in figure.texts[1].get_text().replace(
+        "\n", " "
+    )
+
+
+def test_limits_of_single_tenants_are_marked_at_them() -> None:
+    tenants = [share("t1", 1e6, 0.75, LEAST), share("t2", 1e6, 1.25)]
+    _, right = tenant_shares(tenants, [], SOURCE).axes
+    assert words(right).count("≥ 0.5") == 1
+
+
+def test_a_share_of_too_few_rounds_has_no_bar_that_would_say_more() -> None:
+    _, right = tenant_shares([TenantShare("t1", 1e6, 1e6, Figured(0.8))], [], SOURCE).axes
+    (bar,) = right.collections
+    low, high = bar.get_segments()[0][:, 1]  # type: ignore[attr-defined]
+    assert low == high == pytest.approx(0.8)
+
+
+def test_latencies_stand_by_phase_and_quantile() -> None:
+    quantiles = {
+        ("alone", "p50"): Figured(1e-3),
+        ("alone", "p99"): Figured(2e-3),
+        ("together", "p50"): Figured(4e-3),
+        ("together", "p999"): Figured(9e-3, limits=[LimitLine("mean", 20e-3)]),
+    }
+    (axes,) = tenant_latency([TenantLatency("t1", quantiles)], SOURCE).axes
+    assert words(axes) == ["p50", "p99", "p50", "p99.9", "limit of mean: ≤ 20 ms"]
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["alone", "together"]
+    assert axes.get_ylabel() == "Latency, ms"
+
+
+def test_a_victim_is_shown_beside_each_kind_of_neighbour() -> None:
+    cases = [
+        BesideNeighbours("128 KiB depth 1", Figured(0.9, (0.85, 0.95)), Figured(1.2)),
+        BesideNeighbours("128 KiB depth 8", Figured(0.4), None),
+    ]
+    left, right = isolation_sheet(cases, SOURCE).axes
+    assert [text.get_text() for text in left.get_yticklabels()] == ["128 KiB depth 1", "128 KiB depth 8"]
+    assert [line.get_xdata()[0] for line in left.lines if line.get_marker() == "o"] == [0.9, 0.4]  # type: ignore[index]
+    assert [line.get_xdata()[0] for line in right.lines if line.get_marker() == "o"] == [1.2]  # type: ignore[index]
+    assert len(isolation_sheet(cases[1:], SOURCE).axes) == 1, "no latency, no panel of it"
+
+
+def measured(name: str, unit: str, value: float, *, quantile: str = "mean", **labels: str) -> Measured:
+    found: dict[str, Any] = {"p50": None, "p99": None, "limits": None, "verdict": None, "reason": None}
+    return Measured(
+        test=TEST,
+        name=name,
+        labels=labels,
+        unit=unit,
+        n=5,
+        quantile=quantile,
+        value=value,
+        ci95=(value * 0.9, value * 1.1),
+        values=[value],
+        counts=[5],
+        **found,
+    )
+
+
+def test_a_run_draws_what_it_measured(tmp_path: Path) -> None:
+    example = ExampleRun(tmp_path / "run")
+    example.start(TEST, "share a drive")
+    for tenant in ("t1", "t2"):
+        labels = {"tenant": tenant, "block": "4 KiB", "mix": "100/0", "outstanding": "32"}
+        example.write(measured("tenant.f_util", "1", 0.9, quantile="p50", **labels))
+        example.write(measured("tenant.f_util", "1", 0.95, **labels))
+        for when in ("alone", "together"):
+            example.write(measured("tenant.bandwidth", "B/s", 1e8, **labels, when=when))
+            example.write(measured("tenant.p99", "s", 1e-3, **labels, when=when))
+    example.write(measured("fairness.jain", "1", 0.99))
+    example.finish(TEST)
+    run = read_run(example.close())
+    names = [plot.name for plot in RunPlots(run).plots_of(run.tests)]
+    assert names == ["Shares of tenants: fair share (simulated)", "Latency of tenants: fair share (simulated)"]
+
+
+def test_a_run_draws_the_neighbours_of_a_victim(tmp_path: Path) -> None:
+    example = ExampleRun(tmp_path / "run")
+    example.start(TEST, "be left alone")
+    example.write(measured("isolation.kept", "1", 0.4, neighbours="128 KiB depth 8"))
+    example.write(measured("isolation.kept", "1", 0.4))
+    example.finish(TEST)
+    run = read_run(example.close())
+    names = [plot.name for plot in RunPlots(run).plots_of(run.tests)]
+    assert names == ["A tenant beside its neighbours: fair share (simulated)"]
