@@ -42,7 +42,7 @@ class Figured:
 
 @dataclass(frozen=True)
 class TenantShare:
-    """What one tenant got: bytes a second ``alone`` and ``together`` with the others, and its f-Util."""
+    """The share of one tenant: bytes a second ``alone`` and ``together`` with the others, and its f-Util."""
 
     name: str
     alone: float
@@ -160,7 +160,7 @@ _QUANTILE_WORDS = {"p50": "p50", "p99": "p99", "p999": "p99.9"}
 
 @styled
 def isolation_sheet(cases: Sequence[BesideNeighbours], source: Source) -> Figure:
-    """What a victim keeps of its bandwidth beside neighbours of each kind, and what becomes of its latency."""
+    """A victim's bandwidth and latency beside neighbours of each kind, over those alone."""
     with_latency = [case for case in cases if case.p99_factor is not None]
     figure = blank(11.5 if with_latency else 7.5, 2.2 + 0.42 * len(cases))
     drawn = figure.subplots(1, 2 if with_latency else 1, squeeze=False, sharey=True)[0]

@@ -45,7 +45,7 @@ def tenancy_drawings(test: TestRecord, source: Source) -> Iterator[Drawing]:
 
 
 def _means(test: TestRecord, name: str) -> list[tuple[Measured, Figured]]:
-    """What was measured under this name, each once, with its mean, its interval and the limits of any statistic."""
+    """The measurements of this name, each once, with its mean, its interval and the limits of any statistic."""
     found: dict[frozenset[tuple[str, str]], tuple[Measured, Figured]] = {}
     for one in test.measurements:
         key = frozenset(one.labels.items())
