@@ -22,7 +22,8 @@ WHOLE = "RACKLOOP_WHOLE_EXAMPLES"
 """The environment variable with which commands that take minutes run too; without it they are only planned."""
 # The command after which an option makes it end soon: what it names is checked, and nothing is measured.
 _SHORTENED = {
-    r"rackloop run (testplans/)?(smoke|characterize|characterize-pts|erasure|qualify|tenancy|direct-attached)\b": "--dry-run",
+    r"rackloop run (testplans/)?(smoke|characterize|characterize-pts|erasure|qualify|direct-attached)\b": "--dry-run",
+    r"rackloop run tenancy\b": "--dry-run",
     r"rackloop lab provision mock( --undo)?$": "--roles base_tools",
     r"rackloop trace replay\b": "--for 1",
     r"rackloop schedule shrink\b": "--runs 2",

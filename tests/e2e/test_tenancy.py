@@ -1,0 +1,92 @@
+"""The plan that judges fair shares, on the mock lab: what it measures, concludes and refuses."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.e2e.command_line import CommandLine, Results
+
+# Whatever is measured counts as steady: a busy machine must not fail a test.
+QUICK = {
+    "active_range": "16 MiB",
+    "seconds": "0.05",
+    "rounds": "5",
+    "most_rounds": "5",
+    "excursion": "100",
+    "slope": "100",
+}
+
+
+def settings(changes: dict[str, str]) -> list[str]:
+    return [argument for key, value in changes.items() for argument in ("--set", f"{key}={value}")]
+
+
+def plots_of(results: Results) -> dict[str, list[str]]:
+    """The names of the plots of each test."""
+    found: dict[str, list[str]] = {}
+    for path in (results.directory / "allure-results").glob("*-result.json"):
+        result: dict[str, Any] = json.loads(path.read_text())
+        test = next(label["value"] for label in result["labels"] if label["name"] == "rackloop_test")
+        found[test] = [entry["name"] for entry in result.get("attachments", []) if "(simulated)" in entry["name"]]
+    return found
+
+
+def test_tenants_are_measured_and_shown(rackloop: CommandLine) -> None:
+    rackloop.renders_reports = True
+    ended = rackloop("run", "tenancy", "--lab", "mock", "--out", "out", "--seed", "7", *settings(QUICK))
+    # On a machine whose cores were short meanwhile, nobody can tell whether it was the drive.
+    assert ended.status in {0, 3}, ended
+    results = Results(rackloop.directory / "out")
+    tests = results.tests()
+    assert {(test["verdict"], test.get("cause")) for test in tests.values()} <= {
+        ("pass", None),
+        ("unknown", "harness"),
+        ("unknown", "test"),
+    }
+    assert {test["verdict"] for test in tests.values()} != {"pass"} or ended.status == 0
+
+    shares = tests["tenancy/fair_share::fair_share"]["measurements"]
+    f_utils = {one["labels"]["tenant"]: one for one in shares if one["name"] == "tenant.f_util"}
+    assert f_utils.keys() == {"t1", "t2", "t3", "t4"}
+    for one in f_utils.values():
+        low, high = one["ci95"]
+        assert 0 < low <= one["value"] <= high
+        assert one["n"] == 5
+    (jain,) = [one for one in shares if one["name"] == "fairness.jain"]
+    assert 0.25 <= jain["value"] <= 1
+    whens = {one["labels"]["when"] for one in shares if one["name"] == "tenant.bandwidth"}
+    assert whens == {"alone", "together"}
+
+    beside = tests["tenancy/isolation::isolation"]["measurements"]
+    assert {one["labels"]["neighbours"] for one in beside if one["name"] == "isolation.kept"} == {
+        f"128 KiB {mix} depth {depth}" for mix in ("100/0", "0/100") for depth in (1, 8)
+    }
+    plots = plots_of(results)
+    assert "Shares of tenants: fair share (simulated)" in plots["tenancy/fair_share::fair_share"]
+    assert "A tenant beside its neighbours: isolation (simulated)" in plots["tenancy/isolation::isolation"]
+    rounds = [one for one in results.of_kind("rounds.measured") if one.name == "tenancy.total" and one.criteria]
+    assert [one.labels["when"] for one in rounds] == ["together", "alone"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"tenants": "1"}, "expected a whole number from 2 to 64, found '1'"),
+        ({"iodepths": "1,2,3,4,5"}, "iodepths has 5 entries and there are 4 tenants"),
+        ({"drives": "d01,d02"}, "drives names 2 drives for 4 tenants"),
+        ({"drives": "d99"}, "lab mock has no drive 'd99'"),
+        ({"drives": "d01,d01,d02,d03"}, "drives names d01 more than once"),
+        ({"active_range": "256 KiB"}, "256 KiB for 4 tenants have no room for a block of 64 KiB of t1"),
+        ({"most_rounds": "6"}, "most_rounds is 6: rounds is 10, and so many must be steady"),
+        ({"patterns": "randum"}, "expected one of random, sequential, found 'randum'"),
+        ({"rate": "100", "read_percent": "70"}, "tenant victim has a rate and reads and writes"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_before_anything_is_touched(
+    rackloop: CommandLine, changes: dict[str, str], said: str
+) -> None:
+    rackloop("run", "tenancy", "--lab", "mock", "--out", "out", *settings(changes)).refused(2, said)
+    assert not rackloop.processes()
