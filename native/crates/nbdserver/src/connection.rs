@@ -117,23 +117,39 @@ impl Connection {
         self.taken(gathered.len());
     }
 
-    /// Send replies, then what others queued. The caller is the sending thread.
+    /// Send replies, then what others queued meanwhile. The caller is the sending thread.
     fn send_now(self: &Arc<Self>, replies: &[u8]) {
-        let taken = match self.socket.send_with_flags(replies, MSG_DONTWAIT) {
-            Ok(taken) => taken,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-            Err(error) => return drop(self.close_on_error(Err(error))),
-        };
-        let mut outbox = self.outbox.lock();
-        if taken == replies.len() && outbox.left.is_empty() {
-            outbox.busy = false;
-            return;
+        let mut from_outbox: Vec<u8>;
+        let mut sending = replies;
+        loop {
+            let taken = match self.socket.send_with_flags(sending, MSG_DONTWAIT) {
+                Ok(taken) => taken,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+                Err(error) => return drop(self.close_on_error(Err(error))),
+            };
+            let mut outbox = self.outbox.lock();
+            if taken < sending.len() {
+                let rest = &sending[taken..];
+                self.waiting.lock().unread += rest.len();
+                outbox.left.splice(..0, rest.iter().copied());
+                drop(outbox);
+                return self.start_flusher();
+            }
+            if outbox.left.is_empty() {
+                outbox.busy = false;
+                return;
+            }
+            from_outbox = std::mem::take(&mut outbox.left);
+            drop(outbox);
+            self.outbox_taken.notify_all();
+            // What the socket does not accept of it counts again.
+            self.taken(from_outbox.len());
+            sending = &from_outbox;
         }
-        let mut left = replies[taken..].to_vec();
-        self.waiting.lock().unread += left.len();
-        left.append(&mut outbox.left);
-        outbox.left = left;
-        drop(outbox);
+    }
+
+    /// Have a separate thread send what is queued.
+    fn start_flusher(self: &Arc<Self>) {
         let connection = self.clone();
         let flusher = thread::Builder::new().spawn(move || {
             let sent = connection.send_left();
