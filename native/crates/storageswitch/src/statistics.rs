@@ -58,7 +58,11 @@ impl Statistics {
     }
 }
 
+/// Nothing but the count where nothing was measured.
 fn summary(of: &Histogram<u64>) -> Value {
+    if of.is_empty() {
+        return json!({"n": 0});
+    }
     json!({
         "n": of.len(),
         "mean": of.mean(),
