@@ -1,5 +1,5 @@
-//! What programs that run in the background have in common: their command line, their end, and the lines of JSON of
-//! their control sockets.
+//! Parts shared by programs that run in the background: the command line, the end, and the lines of JSON of control
+//! sockets.
 
 mod args;
 pub mod control;

@@ -6,9 +6,9 @@ use nbd::proto::{cmd, Request, REQUEST_LEN};
 
 use crate::inbox::Inbox;
 
-/// What requests are read for.
+/// The check that requests pass as they are read.
 pub trait Intake {
-    /// What the check makes of a request.
+    /// The request as checked.
     type Checked;
 
     /// Check a request before the data of a write has come; the error number of one that is refused.
@@ -28,7 +28,7 @@ pub trait Intake {
 pub struct Came<'a, C> {
     /// Its header.
     pub request: Request,
-    /// What the check made of it, or the error number with which the check refused it.
+    /// The request as checked, or the error number with which the check refused it.
     pub checked: Result<C, u32>,
     /// The data of a write that was not refused.
     pub payload: &'a [u8],
@@ -132,7 +132,7 @@ mod tests {
         request.encode().to_vec()
     }
 
-    /// What the check made of a request, its payload, and whether the client was waited for.
+    /// The outcome of the check, the payload, and whether the client was waited for.
     type Read = (Result<u16, u32>, Vec<u8>, bool);
 
     /// Every request until the client left.

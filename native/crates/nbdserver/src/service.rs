@@ -16,7 +16,7 @@ pub enum Bytes<'a> {
     Store(&'a [u8]),
 }
 
-/// What a server does with the requests of one client. Their error numbers are those of [`nbd::proto::errno`].
+/// The handling of one client's requests. Error numbers are those of [`nbd::proto::errno`].
 pub trait Service {
     /// A request in the server's own terms.
     type Job;

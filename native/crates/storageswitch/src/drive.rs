@@ -22,7 +22,7 @@ pub struct Drive {
     pub access: Access,
 }
 
-/// How requests are carried out.
+/// The ways to carry requests out.
 pub enum Access {
     /// By the thread that dispatches them: an ideal drive.
     AtOnce(Backing),

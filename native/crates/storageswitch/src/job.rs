@@ -15,7 +15,7 @@ pub struct Job {
     pub fua: bool,
 }
 
-/// What a request does.
+/// The kinds of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Read,

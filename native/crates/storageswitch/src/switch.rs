@@ -88,7 +88,7 @@ impl Switch {
         Ok(switch)
     }
 
-    /// Whether requests are carried out by the thread that dispatches them.
+    /// The storage where the dispatching thread carries requests out itself; None elsewhere.
     pub fn at_once(&self) -> Option<&Backing> {
         self.at_once.as_ref()
     }
