@@ -20,12 +20,10 @@ from import_circles import ROOT, Graph, circles
 
 PARSER = Parser(Language(tree_sitter_rust.language()))
 
-# One conversation over a request that has to wait: it belongs to a connection, its I/O path submits it to a drive, the
-# drive's queue holds it with the path to return to, and the mover or the flusher ends it. Each type holds the next one.
+# One conversation over a request that has to wait: its I/O path submits it to a drive, the drive's queue holds it with
+# the path to return to, and the mover or the flusher ends it. Each type holds the next one.
 ALLOWED = [
     [
-        "rackd::connection",
-        "rackd::connection::pending",
         "rackd::drive",
         "rackd::flusher",
         "rackd::io_path",

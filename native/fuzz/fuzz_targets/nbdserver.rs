@@ -105,7 +105,7 @@ impl Service for Memory {
     }
 }
 
-/// The bytes with which a client chooses the export.
+/// The bytes by which a client chooses the export.
 fn chosen() -> Vec<u8> {
     let mut sent = 3_u32.to_be_bytes().to_vec();
     let mut option = (NAME.len() as u32).to_be_bytes().to_vec();

@@ -1,5 +1,5 @@
-//! Parts shared by programs that run in the background: the command line, the end, and the lines of JSON of control
-//! sockets.
+//! The common parts of programs that run in the background: the command line, the end with a parent or a panic, and the
+//! lines of JSON of control sockets.
 
 mod args;
 pub mod control;

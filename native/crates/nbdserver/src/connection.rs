@@ -10,10 +10,9 @@ use socket2::Socket;
 
 use crate::reply::Style;
 
-mod pending;
-
-pub use pending::{Gathering, Pending};
-use pending::{WAITING_BYTES, WAITING_REQUESTS};
+/// Limits of one client's waiting requests; beyond them its further requests stay in its socket.
+pub const WAITING_REQUESTS: usize = 4096;
+pub const WAITING_BYTES: usize = 256 << 20;
 
 /// Bytes of replies queued for another thread before their producer waits.
 const LEFT_BYTES: usize = 4 << 20;
@@ -26,18 +25,18 @@ struct Outbox {
     left: Vec<u8>,
 }
 
-/// A client's waiting requests and replies, which together are limited: see [`Connection::defer`].
+/// A client's waiting requests and replies, which together are limited: see [`Pending`](crate::Pending).
 #[derive(Default)]
-struct Waiting {
-    requests: usize,
-    bytes: usize,
+pub struct Waiting {
+    pub requests: usize,
+    pub bytes: usize,
     /// Bytes of replies that the client has not read.
-    unread: usize,
+    pub unread: usize,
 }
 
 impl Waiting {
     /// Whether another request may be accepted. A single one may have any size.
-    fn has_room_for(&self, bytes: usize) -> bool {
+    pub fn has_room_for(&self, bytes: usize) -> bool {
         let others = self.bytes + self.unread;
         self.requests < WAITING_REQUESTS && (others == 0 || others + bytes <= WAITING_BYTES)
     }
@@ -51,8 +50,8 @@ pub struct Connection {
     closed: AtomicBool,
     outbox: Mutex<Outbox>,
     outbox_taken: Condvar,
-    waiting: Mutex<Waiting>,
-    fewer_wait: Condvar,
+    pub(crate) waiting: Mutex<Waiting>,
+    pub(crate) fewer_wait: Condvar,
 }
 
 impl Connection {
@@ -106,11 +105,11 @@ impl Connection {
 
     /// Become the sending thread, so that replies gather until [`Connection::send_gathered`]; `false` if another thread
     /// sends already, including what others queue.
-    fn gather(&self) -> bool {
+    pub(crate) fn gather(&self) -> bool {
         !std::mem::replace(&mut self.outbox.lock().busy, true)
     }
 
-    fn send_gathered(self: &Arc<Self>) {
+    pub(crate) fn send_gathered(self: &Arc<Self>) {
         let gathered = std::mem::take(&mut self.outbox.lock().left);
         self.outbox_taken.notify_all();
         self.send_now(&gathered);

@@ -6,9 +6,11 @@
 
 mod accept;
 mod batch;
+mod bytes;
 mod connection;
 mod handshake;
 mod inbox;
+mod pending;
 mod refusal;
 mod reply;
 mod requests;
@@ -16,11 +18,13 @@ mod service;
 mod session;
 
 pub use accept::{accept, bind, SocketFiles};
-pub use connection::{Connection, Gathering, Pending};
+pub use bytes::Bytes;
+pub use connection::Connection;
 pub use handshake::{negotiate, Exports, Offer};
 pub use inbox::Inbox;
+pub use pending::{Gathering, Pending};
 pub use refusal::refusal;
 pub use reply::Style;
 pub use requests::{Came, Intake, Requests};
-pub use service::{Bytes, Service};
+pub use service::Service;
 pub use session::serve_client;

@@ -6,9 +6,9 @@ use nbd::proto::{cmd, Request, REQUEST_LEN};
 
 use crate::inbox::Inbox;
 
-/// The check that requests pass as they are read.
+/// The reader's side of requests: their checks, and its duties before it waits.
 pub trait Intake {
-    /// The request as checked.
+    /// The result of a check.
     type Checked;
 
     /// Check a request before the data of a write has come; the error number of one that is refused.
@@ -28,7 +28,7 @@ pub trait Intake {
 pub struct Came<'a, C> {
     /// Its header.
     pub request: Request,
-    /// The request as checked, or the error number with which the check refused it.
+    /// The result of its check, or the error number with which it was refused.
     pub checked: Result<C, u32>,
     /// The data of a write that was not refused.
     pub payload: &'a [u8],
@@ -132,7 +132,7 @@ mod tests {
         request.encode().to_vec()
     }
 
-    /// The outcome of the check, the payload, and whether the client was waited for.
+    /// A checked request, its payload, and a wait for the client before it.
     type Read = (Result<u16, u32>, Vec<u8>, bool);
 
     /// Every request until the client left.

@@ -4,19 +4,11 @@ use std::sync::Arc;
 
 use nbd::proto::Request;
 
-use crate::connection::{Connection, Pending};
+use crate::bytes::Bytes;
+use crate::connection::Connection;
+use crate::pending::Pending;
 
-/// The data buffer of a request.
-pub enum Bytes<'a> {
-    /// A request without data.
-    None,
-    /// The bytes that a read fills.
-    Fill(&'a mut [u8]),
-    /// The bytes of a write.
-    Store(&'a [u8]),
-}
-
-/// The handling of one client's requests. Error numbers are those of [`nbd::proto::errno`].
+/// The server's work on the requests of one client. Error numbers are those of [`nbd::proto::errno`].
 pub trait Service {
     /// A request in the server's own terms.
     type Job;

@@ -8,12 +8,13 @@ use realtime::now_ns;
 use socket2::Socket;
 
 use crate::batch::Batch;
+use crate::bytes::Bytes;
 use crate::connection::Connection;
 use crate::handshake::{negotiate, Exports};
 use crate::inbox::Inbox;
 use crate::reply::Style;
 use crate::requests::{Intake, Requests};
-use crate::service::{Bytes, Service};
+use crate::service::Service;
 
 /// Size at which a batch of replies is sent.
 const BATCH_BYTES: usize = 256 << 10;

@@ -10,6 +10,9 @@ use serde_json::Value;
 
 use crate::region::Region;
 
+/// The name of the program.
+pub const PROGRAM: &str = "storageswitch";
+
 /// The most threads of a drive on a file, and connections to one behind NBD.
 const MOST_LANES: usize = 256;
 

@@ -22,7 +22,7 @@ pub struct Drive {
     pub access: Access,
 }
 
-/// The ways to carry requests out.
+/// The execution of requests.
 pub enum Access {
     /// By the thread that dispatches them: an ideal drive.
     AtOnce(Backing),

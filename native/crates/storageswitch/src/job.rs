@@ -15,7 +15,7 @@ pub struct Job {
     pub fua: bool,
 }
 
-/// The kinds of requests.
+/// The command of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Read,

@@ -8,11 +8,10 @@ use std::thread;
 use nbdserver::{accept, serve_client, SocketFiles};
 use socket2::Socket;
 
-use crate::config::Config;
+use crate::config::{Config, PROGRAM};
 use crate::control;
 use crate::session::Session;
 use crate::switch::Switch;
-use crate::PROGRAM;
 
 /// Bound sockets.
 pub struct Sockets {

@@ -21,11 +21,9 @@ use daemon::Invocation;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::config::Config;
+use crate::config::{Config, PROGRAM};
 use crate::listen::Sockets;
 use crate::switch::Switch;
-
-const PROGRAM: &str = "storageswitch";
 
 /// The text that `--help` prints.
 const HELP: &str = "\

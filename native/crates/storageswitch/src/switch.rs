@@ -88,7 +88,7 @@ impl Switch {
         Ok(switch)
     }
 
-    /// The storage where the dispatching thread carries requests out itself; None elsewhere.
+    /// The storage of a drive whose requests the dispatching thread carries out.
     pub fn at_once(&self) -> Option<&Backing> {
         self.at_once.as_ref()
     }

@@ -4,12 +4,9 @@ use std::sync::Arc;
 
 use nbd::proto::{cmd, Request};
 
-use super::Connection;
-use crate::service::Bytes;
+use crate::bytes::Bytes;
+use crate::connection::Connection;
 
-/// Limits of one client's waiting requests; beyond them its further requests stay in its socket.
-pub(super) const WAITING_REQUESTS: usize = 4096;
-pub(super) const WAITING_BYTES: usize = 256 << 20;
 /// Maximum size of a batch of answers.
 const GATHERED_BYTES: usize = 256 << 10;
 
@@ -161,8 +158,9 @@ mod tests {
     use std::io::{self, Read};
     use std::thread;
 
-    use super::super::tests::pair;
     use super::*;
+    use crate::connection::tests::pair;
+    use crate::connection::WAITING_BYTES;
 
     fn request(command: u16, cookie: u64, length: usize) -> Request {
         Request {
