@@ -35,8 +35,8 @@ TOOLS = (
 )
 PACKAGES = (
     *("fio", "cc", "bwrap", "ssh", "ipmitool", "fusermount3"),
-    *("nbdkit", "nbdinfo", "qemu-img", "blkparse", "cargo-clippy", "rustfmt", "sudo"),
-    *("snmpget", "pgrep", "pg_ctlcluster"),
+    *("nbdkit", "nbdinfo", "qemu-img", "blkparse", "g++", "cargo-clippy", "rustfmt", "sudo"),
+    *("snmpget", "pgrep", "pg_ctlcluster", "valgrind"),
     *("qemu-system-x86_64", "mmdebstrap", "newuidmap"),
 )
 
