@@ -1,4 +1,4 @@
-"""Bytes that are read and written in whole blocks, on which stores lie: in a file, or counted.
+"""Bytes that are read and written in whole blocks, on which stores lie, such as those of a file.
 
 Systems under test that the harness plays itself are built on these. Sessions with drives are such blocks too
 (``rackloop_drivers.block``).
@@ -162,37 +162,6 @@ def part_of(blocks: Blocks, offset: int, size_bytes: int) -> Part:
     if isinstance(blocks, FailFastBlocks):
         return FailFastPart(blocks, offset, size_bytes)
     return Part(blocks, offset, size_bytes)
-
-
-class CountedBlocks:
-    """Other blocks, and how many reads, writes and flushes they were asked for."""
-
-    def __init__(self, blocks: Blocks) -> None:
-        self._blocks = blocks
-        self.size_bytes = blocks.size_bytes
-        self.reads = 0
-        self.writes = 0
-        self.flushes = 0
-
-    @property
-    def ios(self) -> int:
-        """Reads, writes and flushes together."""
-        return self.reads + self.writes + self.flushes
-
-    def read(self, offset: int, length: int) -> bytes:
-        """Count and pass on."""
-        self.reads += 1
-        return self._blocks.read(offset, length)
-
-    def write(self, offset: int, data: bytes) -> None:
-        """Count and pass on."""
-        self.writes += 1
-        self._blocks.write(offset, data)
-
-    def flush(self) -> None:
-        """Count and pass on."""
-        self.flushes += 1
-        self._blocks.flush()
 
 
 def _require_inside(offset: int, length: int, size_bytes: int) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import count
 
-from rackloop.abilities.blocks import CountedBlocks
-from rackloop_models.lwfs import KEY_BYTES, LwfsClient, MetadataService, StorageServer
+from rackloop_models.lwfs import KEY_BYTES, CountedBlocks, LwfsClient, MetadataService, StorageServer
 from tests.memory_blocks import MemoryBlocks
 
 DRIVE_BLOCKS = 64

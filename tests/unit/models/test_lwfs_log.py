@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackloop.abilities.blocks import BLOCK_BYTES, CountedBlocks, FileBlocks, Part
+from rackloop.abilities.blocks import BLOCK_BYTES, FileBlocks, Part
 from rackloop_models.lwfs import (
     HEADER_BYTES,
     KEY_BYTES,
     Address,
+    CountedBlocks,
     Extent,
     NoRoom,
     NoSuchFile,

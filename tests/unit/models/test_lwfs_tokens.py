@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackloop.abilities.blocks import Blocks, CountedBlocks
+from rackloop.abilities.blocks import Blocks
 from rackloop_models.lwfs import (
     KEY_BYTES,
     Address,
+    CountedBlocks,
     Extent,
     Grant,
     NoStore,
