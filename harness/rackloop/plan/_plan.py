@@ -39,13 +39,22 @@ _STAND_INS: dict[tuple[str, ...], Plain] = {
 
 
 @dataclass(frozen=True)
+class Instead:
+    """What differs in runs with the facts ``on`` (``lab``, ``lab_kind``): as the fields of the entry of these names."""
+
+    on: Mapping[str, str]
+    may_skip: tuple[str, ...]
+    parameters: Mapping[str, Any]
+    places: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class PlanEntry:
     """One test of a plan. ``file`` is its name below ``testplans/``, ``function`` one test of it, or None for all.
 
     ``parameters`` are those that the plan, or a setting from outside, gives, as the test file's ``PARAMETERS`` declare
     them; the others keep their defaults. ``places`` says where each was given, and by the empty name where the entry
-    is: ``file:line:column``, or ``--set KEY=VALUE``. ``instead`` has the
-    parameters, and their places, of runs with some facts (``lab``, ``lab_kind``). ``expected_health`` are the rules of
+    is: ``file:line:column``, or ``--set KEY=VALUE``. ``expected_health`` are the rules of
     :mod:`rackloop.inspection.health` that it breaks on purpose. ``schedule`` has the faults that it plays. ``disturbs``
     are drives that may lose their links though they are not scratch.
     """
@@ -63,7 +72,7 @@ class PlanEntry:
     schedule: Schedule | RandomSchedule | None = None
     disturbs: tuple[str, ...] = ()
     places: Mapping[str, str] = field(default_factory=dict, compare=False)
-    instead: tuple[tuple[Mapping[str, str], Mapping[str, Any], Mapping[str, str]], ...] = ()
+    instead: tuple[Instead, ...] = ()
 
     @property
     def said_by(self) -> str:
@@ -266,7 +275,8 @@ def _entry(
         places |= given
         for index, other in enumerate(written.differing):
             here = (*path, "instead", index, "with")
-            instead.append((_facts(other.on), *_parameters(examined, here, other.parameters, declared, name)))
+            differing = _parameters(examined, here, other.parameters, declared, name)
+            instead.append(Instead(_facts(other.on), other.may_skip, *differing))
         for index, limit in enumerate(written.limits):
             limits.append(_limit(examined, (*path, "limits", index), limit, name, declared.measures))
     for index, rule in enumerate(written.health.expect):

@@ -74,11 +74,13 @@ class WrittenHealth(Description):
 
 
 class WrittenInstead(Description):
-    """Parameters on some labs, which outrank those of the entry."""
+    """Parameters on some labs, which outrank those of the entry, and what they may lack."""
 
     on: WrittenOn
     """The lab or the kind of lab that they are for, such as {lab_kind: virtual}."""
-    parameters: Mapping[Name, Any] = Field(alias="with")
+    may_skip: tuple[Dotted, ...] = ()
+    """What may be lacking there besides what the entry names, such as [parts]."""
+    parameters: Mapping[Name, Any] = Field(default={}, alias="with")
     """Parameters that differ there, such as {remaps: 40}."""
 
 
