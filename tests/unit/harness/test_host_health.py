@@ -60,7 +60,7 @@ def test_one_command_tells_all_of_a_servers_health() -> None:
     server = HealthyServer()
     health = read_health(server, KernelPosition(BOOT, 11_999_999), SOON)
     assert len(server.ran) == 1
-    assert server.ran[0][4:] == ("10", BOOT, "11.999999")
+    assert server.ran[0][4:] == ("15", BOOT, "11.999999")
     assert health.position == KernelPosition(BOOT, 700_250_000)
     assert health.kernel == (
         KernelLine(12_000_001, 6, "ata2: SATA link up 6.0 Gbps (SStatus 133 SControl 300)"),

@@ -19,8 +19,10 @@ from rackloop.record import IoSeries, Measured, RoundsMeasured
 from rackloop_reports import plots
 from rackloop_reports.plot_selection import RunPlots
 from rackloop_reports.plots import (
+    BesideNeighbours,
     Cell,
     DemandPoint,
+    Figured,
     GroupedBar,
     LimitLine,
     RebuildBar,
@@ -29,6 +31,8 @@ from rackloop_reports.plots import (
     StackLatency,
     StateLatency,
     TailCurve,
+    TenantLatency,
+    TenantShare,
     ThroughputPoint,
     limits_of,
     stall_limits,
@@ -42,6 +46,7 @@ SOURCE = Source("p", "mock (simulated)", 7, is_simulated=True)
 SECOND = 10**9
 IOPS = LimitLine("mean", 90.0, "IOPS", is_least=True)
 TIME = LimitLine("p99", 0.002)
+SHARE = LimitLine("mean", 0.5, "1", is_least=True)
 RATE = LimitLine("p50", 4e8, "B/s", is_least=True)
 SAMPLES = Distribution.of([0.001] * 100)
 ROUNDS = RoundsMeasured(
@@ -116,6 +121,20 @@ LIMITED: Mapping[str, tuple[Callable[[], Figure], str]] = {
     "update_latency": (
         lambda: plots.update_latency([GroupedBar("8+2", "direct", 1.0, [TIME])], SOURCE),
         "≤ 2 ms",
+    ),
+    "tenant_shares": (
+        lambda: plots.tenant_shares([TenantShare("reads", 4e8, 1e8, Figured(1.0, limits=[SHARE]))], [], SOURCE),
+        "limit of mean: ≥ 0.5",
+    ),
+    "tenant_latency": (
+        lambda: plots.tenant_latency(
+            [TenantLatency("reads", {("alone", "p99"): Figured(0.001, limits=[TIME])})], SOURCE
+        ),
+        "limit of p99: ≤ 2 ms",
+    ),
+    "isolation_sheet": (
+        lambda: plots.isolation_sheet([BesideNeighbours("large reads", Figured(0.9, limits=[SHARE]))], SOURCE),
+        "limit of mean: ≥ 0.5",
     ),
 }
 #: The other plots: what they show is no measure that a limit is held against, or has no axis for one.

@@ -317,6 +317,16 @@ _COMMANDS = {
             _Option("value", "v", "NUM", "new value of feature (required)"),
         ),
     ),
+    "write-uncor": _Command(
+        _write_uncorrectable,
+        "Submit a write uncorrectable command, return results",
+        "The Write Uncorrectable command is used to set a range of logical blocks to invalid.",
+        (
+            _Option("namespace-id", "n", "NUM", "desired namespace"),
+            _Option("start-block", "s", "IONUM", "64-bit LBA of first block to access"),
+            _Option("block-count", "c", "NUM", "number of blocks (zeroes based) on device to access"),
+        ),
+    ),
     "sanitize": _Command(
         _sanitize,
         "Submit a sanitize command",
@@ -328,16 +338,6 @@ _COMMANDS = {
     ),
     "sanitize-log": _Command(
         _sanitize_log, "Retrieve sanitize log, show it", "Retrieve sanitize log and show it.", (_FORMAT,)
-    ),
-    "write-uncor": _Command(
-        _write_uncorrectable,
-        "Submit a write uncorrectable command, return results",
-        "The Write Uncorrectable command is used to set a range of logical blocks to invalid.",
-        (
-            _Option("namespace-id", "n", "NUM", "desired namespace"),
-            _Option("start-block", "s", "IONUM", "64-bit LBA of first block to access"),
-            _Option("block-count", "c", "NUM", "number of blocks (zeroes based) on device to access"),
-        ),
     ),
     "reset": _Command(_reset, "Resets the controller", "Resets the NVMe controller"),
     "subsystem-reset": _Command(_subsystem_reset, "Resets the subsystem", "Resets the NVMe subsystem"),
