@@ -221,10 +221,19 @@ def test_an_nvme_drive_sanitizes_itself_else_formats(controller: str, methods: t
     assert erasure.methods(later()) == methods
 
 
-def test_a_format_keeps_the_block_size_and_takes_the_drive_that_is_held() -> None:
-    erasure, server = nvme(id_ctrl=ok(FORMATS), id_ns=ok(json.dumps({"flbas": 0x12})), format=ok("Success"))
+@pytest.mark.parametrize(
+    ("namespace", "kept"),
+    [
+        ({"flbas": 0x12, "dps": 0}, "--lbaf=2 --ms=1 --pi=0 --pil=0"),
+        ({"flbas": 0x02, "dps": 0x9}, "--lbaf=2 --ms=0 --pi=1 --pil=1"),
+        ({"flbas": 0x23, "dps": 0x2}, "--lbaf=19 --ms=0 --pi=2 --pil=0"),
+    ],
+    ids=["metadata", "protection", "many formats"],
+)
+def test_a_format_keeps_that_of_the_drive_and_takes_it_while_it_is_held(namespace: dict[str, int], kept: str) -> None:
+    erasure, server = nvme(id_ctrl=ok(FORMATS), id_ns=ok(json.dumps(namespace)), format=ok("Success"))
     erasure.begin(CRYPTO, later(), lambda *_: None)
-    assert "nvme format --ses=2 --lbaf=2 --timeout=3600000 --force /dev/nvme0n1" in server.ran
+    assert f"nvme format --ses=2 {kept} --timeout=3600000 --force /dev/nvme0n1" in server.ran
     assert erasure.seen(later()).state is ErasureState.OVER
 
 

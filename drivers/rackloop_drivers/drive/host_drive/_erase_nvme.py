@@ -63,9 +63,9 @@ class NvmeErasure:
             self._tools.run("nvme", "sanitize", f"--sanact={_SANITIZES[method][1]}", *passes, deadline=deadline)
             return
         progress(None, "formats itself, and does not say how far it is")
-        in_use = self._json("id-ns", deadline=deadline).get("flbas", 0) & 0xF
+        in_use = _format_in_use(self._json("id-ns", deadline=deadline))
         # It is held by ourselves, which nvme-cli would take for use by another.
-        options = (f"--ses={_FORMATS[method]}", f"--lbaf={in_use}", f"--timeout={_FORMAT_MS}", "--force")
+        options = (f"--ses={_FORMATS[method]}", *in_use, f"--timeout={_FORMAT_MS}", "--force")
         self._tools.run("nvme", "format", *options, deadline=deadline)
 
     def seen(self, deadline: Deadline) -> ErasureSeen:
@@ -123,6 +123,14 @@ class NvmeErasure:
 def _sanitizes(controller: Mapping[str, Any]) -> tuple[SanitizeMethod, ...]:
     capabilities = int(controller.get("sanicap", 0))
     return tuple(method for method, (bit, _) in _SANITIZES.items() if capabilities & bit)
+
+
+def _format_in_use(namespace: Mapping[str, Any]) -> tuple[str, ...]:
+    """The options of ``nvme format`` that keep the LBA format, the place of the metadata and the protection (DPS)."""
+    flbas, dps = int(namespace.get("flbas", 0)), int(namespace.get("dps", 0))
+    # Bits 6:5 count where a namespace has more than 16 formats, and are zero elsewhere.
+    number = flbas & 0xF | (flbas >> 5 & 0x3) << 4
+    return f"--lbaf={number}", f"--ms={flbas >> 4 & 1}", f"--pi={dps & 0x7}", f"--pil={dps >> 3 & 1}"
 
 
 def _formats(controller: Mapping[str, Any]) -> tuple[SanitizeMethod, ...]:
