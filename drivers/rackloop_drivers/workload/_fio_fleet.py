@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar
@@ -120,7 +120,8 @@ class FioFleet:
             raise BadInput(
                 f"a fleet of {', '.join(self._hosts)} cannot run on {', '.join(unknown) if runs else 'none'}"
             )
-        held = {host: _Held(run) for host, run in runs.items()}
+        lead_s = max(run.lead_s for run in runs.values())
+        held = {host: _Held(replace(run, lead_s=lead_s)) for host, run in runs.items()}
         started: dict[str, RunningFio] = {}
 
         def begin(host: str) -> None:

@@ -247,16 +247,23 @@ class FioRun:
     """Jobs that one fio runs at the same time.
 
     With ``interval_s`` every job records its throughput and its longest latency for every such interval (0.1 to
-    1 s is sensible); with ``status_s`` fio reports its totals that often while it runs. Raises BadInput when a
-    job's name stands twice.
+    1 s is sensible); with ``status_s`` fio reports its totals that often while it runs. ``lead_s`` is a time of I/O by
+    every job before that which is measured: fio's first burst lasts as long as a burst and a pause, so that there is a
+    lead of the longest pause at least. Raises BadInput when a job's name stands twice, or one has no ``runtime_s``
+    beside bursts.
     """
 
     jobs: tuple[FioJob, ...]
     seed: int
     interval_s: float | None = None
     status_s: float | None = None
+    lead_s: float = 0.0
 
     def __post_init__(self) -> None:
+        if pauses := [job.bursts.off_s for job in self.jobs if job.bursts]:
+            object.__setattr__(self, "lead_s", max(self.lead_s, *pauses))
+            if endless := [job.name for job in self.jobs if job.runtime_s is None]:
+                raise BadInput(f"beside bursts every job needs runtime_s, and {', '.join(endless)} has none")
         names = [job.name for job in self.jobs]
         if not names or len(set(names)) < len(names):
             raise BadInput(f"a fio run needs jobs with different names, not {', '.join(names) or 'none'}")
@@ -296,6 +303,8 @@ class FioRun:
         sections = {"global": dict(_GLOBAL)}
         for number, job in enumerate(self.jobs):
             sections[job.name] = job.options(self.seed) | self._log_options(f"{log_name}.{number}")
+        if self.lead_s:
+            sections["global"]["ramp_time"] = f"{round(self.lead_s * 1000)}ms"
         return sections
 
     def log_names(self, log_name: str) -> dict[str, tuple[int, str]]:

@@ -130,6 +130,16 @@ def test_bursts_have_pauses() -> None:
     assert (options["thinktime_iotime"], options["thinktime"]) == ("200000us", "1500000us")
 
 
+def test_what_is_measured_begins_with_a_burst_that_is_no_longer_than_the_others() -> None:
+    bursting = replace(READS, runtime_s=1, bursts=Bursts(on_s=0.2, off_s=1.5))
+    steady = replace(READS, name="steady", runtime_s=1)
+    assert FioRun(jobs=(bursting, steady), seed=1).sections("log")["global"]["ramp_time"] == "1500ms"
+    assert FioRun(jobs=(bursting,), seed=1, lead_s=2).sections("log")["global"]["ramp_time"] == "2000ms"
+    assert "ramp_time" not in FioRun(jobs=(steady,), seed=1).sections("log")["global"]
+    with pytest.raises(BadInput, match="beside bursts every job needs runtime_s, and whole has none"):
+        FioRun(jobs=(bursting, replace(READS, name="whole")), seed=1)
+
+
 @pytest.mark.parametrize("bursts", [{"on_s": 0, "off_s": 1}, {"on_s": 1, "off_s": 0}, {"on_s": 1, "off_s": 5000}])
 def test_bursts_without_io_or_pauses_are_refused(bursts: dict[str, float]) -> None:
     with pytest.raises(BadInput, match=r"both are 0\.001 to 4000 s"):
