@@ -40,7 +40,7 @@ _STAND_INS: dict[tuple[str, ...], Plain] = {
 
 @dataclass(frozen=True)
 class Instead:
-    """What differs in runs with the facts ``on`` (``lab``, ``lab_kind``): as the fields of the entry of these names."""
+    """Fields of an entry in runs with the facts ``on`` (``lab``, ``lab_kind``)."""
 
     on: Mapping[str, str]
     may_skip: tuple[str, ...]
