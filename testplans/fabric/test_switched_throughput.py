@@ -174,8 +174,8 @@ def _say(rounds: list[Round], measure: Measure, block_bytes: int, **labels: str)
 class Round:
     """Seconds from the end of a read to the end of the next: the medians of one round, without and with a swap.
 
-    ``late_s`` is by how much this machine was late with its own commands in the round, at most; ``staging_s`` is how
-    long the switch took over each map that it was given ahead.
+    ``late_s`` is by how much this machine was late with its own commands and answers in the round, at most;
+    ``staging_s`` is how long the switch took over each map that it was given ahead.
     """
 
     steady_s: float
@@ -211,6 +211,7 @@ class Swapping:
         self._host_ns = round(host_s * 1e9)
         self._there, self._other = "", ""
         self._staging_s: list[float] = []
+        self._unseen_ns = 0
         self._began_ns = rack.clock.now_ns()
         self._before = through.finish(first)
 
@@ -230,12 +231,14 @@ class Swapping:
         staged, ready_ns = self._stage()
         for left in reversed(range(reads)):
             late_ns, put_off_ns = self._host_works(ready_ns)
-            late.append(late_ns)
+            # It was put off by less where the read before began later than it was told to.
+            late.append(late_ns + (self._unseen_ns if put_off_ns else 0))
             put_off_ns += self._switch(staged)
             self._begin(next(lbas), block_bytes)
             if left:
                 staged, ready_ns = self._stage()
-            switched.append(self._finish() - put_off_ns)
+            took_ns = self._finish()
+            switched.append(max(took_ns - put_off_ns, self._before.t_ns - self._before.submit_ns + self._host_ns))
         return Round(
             steady_s=median(steady) / 1e9,
             switched_s=median(switched) / 1e9,
@@ -254,6 +257,8 @@ class Swapping:
     def _finish(self) -> int:
         """Wait for the read that was begun; the nanoseconds since the end of the one before."""
         last_ns, self._before = self._before.t_ns, self._through.finish(self._written[self._there])
+        length_ns = self._before.t_ns - self._before.submit_ns
+        self._unseen_ns = max(0, self._rack.clock.now_ns() - self._began_ns - length_ns)
         return self._before.t_ns - last_ns
 
     def _host_works(self, ready_ns: int) -> tuple[int, int]:
