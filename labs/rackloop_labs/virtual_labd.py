@@ -80,7 +80,7 @@ async def _live(described: Lab, state: LabState, options: argparse.Namespace) ->
             RackdSwitching(link), guests.machines, lambda on: matrix.power(on=on), matrix.look_again
         )
         following = asyncio.gather(matrix.follow(), switching.follow_guests())
-        stack.callback(following.cancel)
+        stack.push_async_callback(_ended, following)
 
         def chassis(name: str) -> GuestChassis:
             return GuestChassis(name, switching, clock, guests.machines[name])
@@ -119,6 +119,14 @@ async def _until_ended(
     if not told.done():
         part = f"rackd with status {drives.result()}" if drives.done() else f"guest {guest.result()}"
         raise LabError(f"ended by itself: {part}; see {state.log} and the console logs beside it")
+
+
+async def _ended(following: asyncio.Future[Any]) -> None:
+    """End it; what it failed with has been said."""
+    following.cancel()
+    await asyncio.wait((following,))
+    if not following.cancelled():
+        following.exception()
 
 
 def _power_of_drive(lab: Lab, matrix: PluggingMatrix, record: dict[str, Any]) -> None:

@@ -33,6 +33,8 @@ _READY = "ready"
 # QEMU's states of a machine that was reset and does not run, and of one whose guest has turned it off.
 _FRESH, _ENDED = "prelaunch", "shutdown"
 _ANSWER_S = 20.0
+# While it loads a saved guest it answers nothing.
+_LOADED_S = 120.0
 _IS_ASKED = "already in the process of unplug"
 
 
@@ -133,12 +135,18 @@ class Machine:
             raise LabError(f"QEMU does not start for {name}: {await machine._complaint()}") from error
         return machine
 
-    async def ask(self, command: str, arguments: dict[str, object] | None = None) -> Any:
-        """One command of QMP. Raises LabError."""
+    async def ask(
+        self, command: str, arguments: dict[str, object] | None = None, *, within_s: float = _ANSWER_S
+    ) -> Any:
+        """One command of QMP. Raises LabError; where QEMU does not answer in time, it may yet do what it was asked."""
         try:
-            return await self._qmp.execute(command, arguments)
+            return await asyncio.wait_for(self._qmp.execute(command, arguments), within_s)
         except QMPError as error:
             raise LabError(f"QEMU of {self.name} does not {command}: {error}") from error
+        except TimeoutError as error:
+            raise LabError(
+                f"QEMU of {self.name} did not {command} within {within_s:g} s; does a drive of it hang?"
+            ) from error
 
     async def unplug(self, device: str, within_s: float) -> None:
         """Ask the guest to let go of a device, and return once it has. Raises LabError where it does not in time.
@@ -211,7 +219,7 @@ class Machine:
         """Take the state that was saved in ``folder``; the machine waits for :meth:`go`."""
         await self._leave_memory()
         await self.ask("migrate-incoming", {"uri": f"exec:cat {shlex.quote(str(folder / STATE))}"})
-        while (await self.ask("query-status"))["status"] == "inmigrate":
+        while (await self.ask("query-status", within_s=_LOADED_S))["status"] == "inmigrate":
             await asyncio.sleep(_POLL_S)
 
     async def go(self) -> None:
@@ -220,7 +228,7 @@ class Machine:
 
     async def power_off(self) -> None:
         """Take its power: it stops, and forgets all but its disk."""
-        await self._within_reason("stop")
+        await self.ask("stop")
         await self._reset()
 
     async def power_on(self) -> None:
@@ -235,11 +243,11 @@ class Machine:
 
     async def press_button(self) -> None:
         """Press its power button: a guest that listens shuts down."""
-        await self._within_reason("system_powerdown")
+        await self.ask("system_powerdown")
 
     async def interrupt(self) -> None:
         """Have its processor get an NMI."""
-        await self._within_reason("inject-nmi")
+        await self.ask("inject-nmi")
 
     async def power_changes(self) -> AsyncIterator[None]:
         """A turn for each time that the guest turned itself off or was reset."""
@@ -250,21 +258,13 @@ class Machine:
                 yield
 
     async def _reset(self) -> None:
-        await self._within_reason("system_reset")
+        await self.ask("system_reset")
         while await self._status() != _FRESH:
             await asyncio.sleep(_POLL_S)
 
     async def _status(self) -> str:
-        status: str = (await self._within_reason("query-status"))["status"]
+        status: str = (await self.ask("query-status"))["status"]
         return status
-
-    async def _within_reason(self, command: str) -> Any:
-        try:
-            return await asyncio.wait_for(self.ask(command), _ANSWER_S)
-        except TimeoutError as error:
-            raise LabError(
-                f"QEMU of {self.name} did not {command} within {_ANSWER_S:g} s; does a drive of it hang?"
-            ) from error
 
     async def _has(self, device: str) -> bool:
         there = await self.ask("qom-list", {"path": "/machine/peripheral"})

@@ -12,6 +12,7 @@ from rackloop_labs.virtual_rack.port_places import block_of
 
 # A guest in software, beside others, on a busy machine.
 _LET_GO_S = 20.0
+_NO_NODE = "Failed to find node"
 
 
 @dataclass(frozen=True)
@@ -32,18 +33,23 @@ class Plugs:
 
     def __init__(self, nbd: Path) -> None:
         self._nbd = nbd
+        # QEMU may have done, later, what it did not say in time.
+        self._unsure: set[str] = set()
 
     async def plug(self, socket: Socket, drive: PluggedDrive) -> None:
-        """Plug a drive in. Raises LabError where QEMU refuses; then nothing is left of it."""
-        machine, node = socket.machine, f"disk{socket.slot}"
+        """Plug a drive in. Raises LabError where QEMU refuses; what is left of it is pulled before the next one."""
+        machine, node = socket.machine, _node(socket)
+        if socket.export in self._unsure:
+            await self.pull(socket)
+        self._unsure.add(socket.export)
         bus = await self._bus(socket, drive)
         await machine.ask("blockdev-add", block_of(drive, socket.export, self._nbd) | {"node-name": node})
-        device = drive.properties() | {"id": _device(socket), "bus": bus, "drive": node}
         try:
-            await machine.ask("device_add", device)
+            await machine.ask("device_add", drive.properties() | {"id": _device(socket), "bus": bus, "drive": node})
         except LabError:
-            await machine.ask("blockdev-del", {"node-name": node})
+            await self._forget(socket)
             raise
+        self._unsure.discard(socket.export)
 
     async def pull(self, socket: Socket) -> None:
         """Pull the drive of a socket, once the guest has let go of it. Raises LabError where it does not.
@@ -51,7 +57,15 @@ class Plugs:
         A guest is told that a SAS drive has gone, and is not waited for: that is pulled as from a backplane.
         """
         await socket.machine.unplug(_device(socket), _LET_GO_S)
-        await socket.machine.ask("blockdev-del", {"node-name": f"disk{socket.slot}"})
+        await self._forget(socket)
+
+    async def _forget(self, socket: Socket) -> None:
+        """Have QEMU know no more of what a socket's drive answers with; it may have no such node by now."""
+        try:
+            await socket.machine.ask("blockdev-del", {"node-name": _node(socket)})
+        except LabError as error:
+            if _NO_NODE not in str(error):
+                raise
 
     async def _bus(self, socket: Socket, drive: PluggedDrive) -> str:
         """The bus that a drive is plugged into, with the slot made ready for it."""
@@ -68,3 +82,7 @@ class Plugs:
 
 def _device(socket: Socket) -> str:
     return f"drive{socket.slot}"
+
+
+def _node(socket: Socket) -> str:
+    return f"disk{socket.slot}"

@@ -25,14 +25,25 @@ SAS = PluggedDrive("s1", "S2", 1 << 30, 4096, "sas", "5000c500c0000007", is_rota
 
 @dataclass
 class RecordedMachine:
-    """A QEMU that writes down what it is asked, and knows which devices it has; it refuses drivers that are named."""
+    """A QEMU that writes down what it is asked, and knows which devices it has; it refuses drivers that are named.
+
+    To what ``late`` names it gives no answer in time, once, and does it all the same.
+    """
 
     devices: set[str] = field(default_factory=set)
     nodes: set[str] = field(default_factory=set)
     added: list[dict[str, Any]] = field(default_factory=list)
     refused: frozenset[str] = frozenset()
+    late: set[str] = field(default_factory=set)
 
     async def ask(self, command: str, arguments: dict[str, Any]) -> Any:
+        said = await self._do(command, arguments)
+        if command in self.late:
+            self.late.remove(command)
+            raise LabError(f"QEMU of srv did not {command} within 20 s")
+        return said
+
+    async def _do(self, command: str, arguments: dict[str, Any]) -> Any:
         match command:
             case "qom-list":
                 return [{"name": name} for name in ("type", *sorted(self.devices))]
@@ -41,14 +52,20 @@ class RecordedMachine:
             case "device_add":
                 self.devices.add(arguments["id"])
                 self.added.append(arguments)
+            case "blockdev-add" if (node := arguments["node-name"]) in self.nodes:
+                raise LabError(f"QEMU does not blockdev-add: duplicate nodes with node-name='{node}'")
             case "blockdev-add":
                 self.nodes.add(arguments["node-name"])
+            case "blockdev-del" if (node := arguments["node-name"]) not in self.nodes:
+                raise LabError(f"QEMU does not blockdev-del: Failed to find node with node-name='{node}'")
+            case "blockdev-del" if self.devices & {node.replace("disk", "drive")}:
+                raise LabError(f"QEMU does not blockdev-del: Node {node} is in use")
             case "blockdev-del":
-                self.nodes.remove(arguments["node-name"])
+                self.nodes.remove(node)
         return None
 
     async def unplug(self, device: str, _within_s: float) -> None:
-        self.devices.remove(device)
+        self.devices.discard(device)
 
 
 def socket_of(machine: RecordedMachine) -> Socket:
@@ -100,6 +117,37 @@ def test_of_a_drive_that_qemu_refuses_nothing_is_left() -> None:
     with pytest.raises(LabError):
         acts(machine, SAS)
     assert machine.nodes == set()
+
+
+@pytest.mark.parametrize("command", ["blockdev-add", "device_add"])
+def test_what_qemu_did_too_late_is_pulled_before_the_next_drive(command: str) -> None:
+    machine = RecordedMachine(late={command})
+
+    async def run() -> None:
+        plugs, socket = Plugs(Path("nbd.sock")), socket_of(machine)
+        with pytest.raises(LabError):
+            await plugs.plug(socket, NVME)
+        await plugs.plug(socket, SAS)
+
+    asyncio.run(run())
+    assert machine.added[-1]["serial"] == "S2"
+    assert (machine.devices, machine.nodes) == ({"sas3", "drive3"}, {"disk3"})
+
+
+def test_a_drive_that_was_pulled_too_late_is_out() -> None:
+    machine = RecordedMachine()
+
+    async def run() -> None:
+        plugs, socket = Plugs(Path("nbd.sock")), socket_of(machine)
+        await plugs.plug(socket, NVME)
+        machine.late = {"blockdev-del"}
+        with pytest.raises(LabError):
+            await plugs.pull(socket)
+        await plugs.pull(socket)
+        await plugs.plug(socket, NVME)
+
+    asyncio.run(run())
+    assert (machine.devices, machine.nodes) == ({"drive3"}, {"disk3"})
 
 
 def direct() -> Lab:
