@@ -33,7 +33,7 @@ from rackloop_labs.virtual_rack.guest_power import GuestChassis, GuestSwitching
 from rackloop_labs.virtual_rack.guests import USER, Guests, console_log, key_file, known_hosts
 from rackloop_labs.virtual_rack.guests import clear as clear_guests
 from rackloop_labs.virtual_rack.matrix import PluggingMatrix
-from rackloop_labs.virtual_rack.plugs import Plugs, Socket
+from rackloop_labs.virtual_rack.plugs import Plugs, Socket, follow_losses
 from rackloop_labs.virtual_rack.port_places import places_of, sata_arguments
 from rackloop_labs.virtual_rack.prerequisites import require_memory
 from rackloop_labs.virtual_rack.sata_scan import look_for_drives
@@ -69,7 +69,8 @@ async def _live(described: Lab, state: LabState, options: argparse.Namespace) ->
         stack.push_async_callback(guests.end)
         inner = await RackdMatrix.connect(state.directory / CONTROL_SOCKET)
         stack.push_async_callback(inner.close)
-        matrix = PluggingMatrix(inner, _sockets(lab, guests), _drives(lab), Plugs(nbd))
+        sockets = _sockets(lab, guests)
+        matrix = PluggingMatrix(inner, sockets, _drives(lab), Plugs(nbd))
         if failed := await matrix.catch_up():
             raise failed[0]
         await guests.go(lab.name, saved, state, clock)
@@ -79,7 +80,7 @@ async def _live(described: Lab, state: LabState, options: argparse.Namespace) ->
         switching = GuestSwitching(
             RackdSwitching(link), guests.machines, lambda on: matrix.power(on=on), matrix.look_again
         )
-        following = asyncio.gather(matrix.follow(), switching.follow_guests())
+        following = asyncio.gather(matrix.follow(), switching.follow_guests(), follow_losses(sockets, matrix.doubt))
         stack.push_async_callback(_ended, following)
 
         def chassis(name: str) -> GuestChassis:

@@ -257,6 +257,13 @@ class Machine:
                 await changes.get()
                 yield
 
+    async def losses(self) -> AsyncIterator[str]:
+        """The name of each device that is in the machine no more, whether that was asked for or not."""
+        gone = EventListener("DEVICE_DELETED", lambda event: _device(event) is not None)
+        with self._qmp.listen(gone):
+            while True:
+                yield str(_device(await gone.get()))
+
     async def _reset(self) -> None:
         await self.ask("system_reset")
         while await self._status() != _FRESH:

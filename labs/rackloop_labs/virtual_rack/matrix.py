@@ -25,6 +25,7 @@ class Plugging(Protocol):
 
     async def plug(self, socket: Socket, drive: PluggedDrive) -> None: ...  # noqa: D102
     async def pull(self, socket: Socket) -> None: ...  # noqa: D102
+    async def holds(self, socket: Socket) -> bool: ...  # noqa: D102
 
 
 class PluggingMatrix:
@@ -52,6 +53,7 @@ class PluggingMatrix:
         self._dark: set[int] = set()
         self._plugs = plugs
         self._plugged: dict[int, int] = {}
+        self._doubtful: set[int] = set()
         self._told: dict[int, str] = {}
         self._is_on = True
         self._is_changed = asyncio.Event()
@@ -122,6 +124,11 @@ class PluggingMatrix:
         (self._dark.discard if on else self._dark.add)(drive)
         self._is_changed.set()
 
+    def doubt(self, port: int) -> None:
+        """The guest of a server port may have ejected its drive: look, and plug it in again."""
+        self._doubtful.add(port)
+        self._is_changed.set()
+
     def look_again(self) -> None:
         """Do what could not be done before: a guest was switched off or on."""
         self._is_changed.set()
@@ -183,6 +190,11 @@ class PluggingMatrix:
     ) -> list[tuple[tuple[int, int], Coroutine[Any, Any, None]]]:
         """The acts that are due, with the port and the drive of each: no two of one port or drive."""
         at_work, on_the_way = {port for port, _ in running}, {drive for _, drive in running}
+        looks = [
+            ((port, self._plugged[port]), self._look(port))
+            for port in sorted(self._doubtful & self._plugged.keys() - at_work - set(failed))
+        ]
+        at_work |= {port for (port, _), _ in looks}
         pulls = [
             ((port, drive), self._pull(port))
             for port, drive in self._plugged.items()
@@ -195,7 +207,7 @@ class PluggingMatrix:
             for port, drive in wanted.items()
             if port not in self._plugged and port not in at_work and port not in failed and drive not in taken
         ]
-        return pulls + plugs
+        return looks + pulls + plugs
 
     def _circuits(self, pairs: PortMap) -> dict[int, int]:
         """The port of the drive at each server port, while there is power."""
@@ -205,6 +217,17 @@ class PluggingMatrix:
     async def _plug(self, port: int, drive: int) -> None:
         await self._plugs.plug(self._sockets[port], self._drives[drive])
         self._plugged[port] = drive
+
+    async def _look(self, port: int) -> None:
+        socket = self._sockets[port]
+        self._doubtful.discard(port)
+        try:
+            if not await self._plugs.holds(socket):
+                _log.warning("%s: the guest has ejected %s", socket.export, self._drives[self._plugged[port]].name)
+                await self._pull(port)
+        except LabError:
+            self._doubtful.add(port)
+            raise
 
     async def _pull(self, port: int) -> None:
         await self._plugs.pull(self._sockets[port])

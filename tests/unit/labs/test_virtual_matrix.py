@@ -27,12 +27,20 @@ Test = Callable[["RecordedPlugs", MemoryMatrix, PluggingMatrix], Coroutine[Any, 
 
 
 class RecordedPlugs:
-    """Plugs that write down what they do; ``held`` sockets do not let go, ``slow`` ones take until they are told."""
+    """Plugs that write down what they do; ``held`` sockets do not let go, ``slow`` ones take until they are told.
+
+    Guests have ``ejected`` the drives of some.
+    """
 
     def __init__(self) -> None:
         self.acts: list[str] = []
         self.held: set[int] = set()
         self.slow: dict[int, asyncio.Event] = {}
+        self.ejected: set[int] = set()
+
+    async def holds(self, socket: Socket) -> bool:
+        await asyncio.sleep(0)
+        return socket.slot not in self.ejected
 
     async def plug(self, socket: Socket, drive: PluggedDrive) -> None:
         self.acts.append(f"{drive.name} into {socket.slot}")
@@ -44,6 +52,7 @@ class RecordedPlugs:
         if socket.slot in self.held:
             raise LabError("it does not let go")
         self.acts.append(f"out of {socket.slot}")
+        self.ejected.discard(socket.slot)
 
     def taken(self) -> list[str]:
         """What was done since this was asked last."""
@@ -107,6 +116,36 @@ def test_a_guest_that_is_late_is_asked_again() -> None:
             await asyncio.sleep(0)
         following.cancel()
         assert plugs.taken() == ["d12 into 3", "out of 1", "d11 into 2"]
+
+    with_matrix(test)
+
+
+def test_a_drive_that_its_guest_ejected_is_plugged_in_again() -> None:
+    async def test(plugs: RecordedPlugs, _: MemoryMatrix, matrix: PluggingMatrix) -> None:
+        matrix.doubt(1)
+        await matrix.catch_up()
+        assert plugs.taken() == []
+        plugs.ejected.add(1)
+        matrix.doubt(1)
+        await matrix.catch_up()
+        assert plugs.taken() == ["out of 1", "d11 into 1"]
+
+    with_matrix(test)
+
+
+def test_a_drive_that_is_ejected_as_it_is_plugged_in_comes_again() -> None:
+    async def test(plugs: RecordedPlugs, _: MemoryMatrix, matrix: PluggingMatrix) -> None:
+        # Told while the drive is on its way there.
+        plugs.slow[1] = asyncio.Event()
+        following = asyncio.create_task(matrix.follow())
+        await matrix.map(PortMap.of([(2, 11)]), full=False, generation=None)
+        plugs.ejected.add(2)
+        matrix.doubt(2)
+        plugs.slow[1].set()
+        while plugs.acts.count("d11 into 2") < 2:
+            await asyncio.sleep(0)
+        following.cancel()
+        assert plugs.taken() == ["out of 1", "d11 into 2", "out of 2", "d11 into 2"]
 
     with_matrix(test)
 

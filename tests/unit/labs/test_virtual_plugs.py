@@ -35,6 +35,7 @@ class RecordedMachine:
     added: list[dict[str, Any]] = field(default_factory=list)
     refused: frozenset[str] = frozenset()
     late: set[str] = field(default_factory=set)
+    name: str = "srv"
 
     async def ask(self, command: str, arguments: dict[str, Any]) -> Any:
         said = await self._do(command, arguments)
@@ -68,8 +69,41 @@ class RecordedMachine:
         self.devices.discard(device)
 
 
-def socket_of(machine: RecordedMachine) -> Socket:
-    return Socket(cast(Machine, machine), 3, "srv.p3")
+class EjectingMachine(RecordedMachine):
+    """A guest as Linux with ACPI is: told of another slot before it has let go of one, it ejects that one twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.in_slots: set[str] = set()
+        self.letting_go: set[str] = set()
+        self.twice: set[str] = set()
+
+    async def _do(self, command: str, arguments: dict[str, Any]) -> Any:
+        said = await super()._do(command, arguments)
+        if command == "device_add" and str(arguments["bus"]).startswith("slot"):
+            self.in_slots.add(arguments["id"])
+            self._tell(arguments["id"])
+            self.devices -= {arguments["id"]} & self.twice
+        return said
+
+    def _tell(self, device: str) -> None:
+        self.twice |= self.letting_go - {device}
+
+    async def unplug(self, device: str, _within_s: float) -> None:
+        if device not in self.in_slots:
+            self.devices.remove(device)
+            return
+        self._tell(device)
+        self.letting_go.add(device)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        self.letting_go.remove(device)
+        self.in_slots.remove(device)
+        self.devices.remove(device)
+
+
+def socket_of(machine: RecordedMachine, slot: int = 3) -> Socket:
+    return Socket(cast(Machine, machine), slot, f"srv.p{slot}")
 
 
 def acts(machine: RecordedMachine, *drives: PluggedDrive) -> None:
@@ -110,6 +144,41 @@ def test_a_slot_takes_either_kind_of_drive() -> None:
     }
     acts(machine := RecordedMachine(), NVME, SAS)
     assert machine.devices == {"sas3", "drive3"}
+
+
+@pytest.mark.parametrize("drive", [NVME, SAS])
+def test_a_guest_is_told_of_one_slot_at_a_time(drive: PluggedDrive) -> None:
+    machine = EjectingMachine()
+
+    async def run() -> None:
+        plugs, sockets = Plugs(Path("nbd.sock")), [socket_of(machine, slot) for slot in (1, 2, 3)]
+
+        async def move(socket: Socket) -> None:
+            await plugs.plug(socket, NVME)
+            for comes in (drive, NVME):
+                await plugs.pull(socket)
+                await plugs.plug(socket, comes)
+
+        await asyncio.gather(*(move(socket) for socket in sockets))
+        assert [await plugs.holds(socket) for socket in sockets] == [True] * 3
+
+    asyncio.run(run())
+    assert machine.twice == set()
+
+
+def test_a_drive_that_its_guest_ejected_is_not_held() -> None:
+    machine = RecordedMachine()
+
+    async def run() -> None:
+        plugs, socket = Plugs(Path("nbd.sock")), socket_of(machine)
+        await plugs.plug(socket, NVME)
+        machine.devices.clear()
+        assert not await plugs.holds(socket)
+        await plugs.pull(socket)
+        await plugs.plug(socket, NVME)
+
+    asyncio.run(run())
+    assert machine.nodes == {"disk3"}
 
 
 def test_of_a_drive_that_qemu_refuses_nothing_is_left() -> None:
