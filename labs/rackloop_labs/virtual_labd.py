@@ -78,7 +78,7 @@ async def _live(described: Lab, state: LabState, options: argparse.Namespace) ->
         stack.callback(link.close)
         link.follow(lambda record: _power_of_drive(lab, matrix, record))
         switching = GuestSwitching(
-            RackdSwitching(link), guests.machines, lambda on: matrix.power(on=on), matrix.look_again
+            RackdSwitching(link), guests.machines, lambda on: matrix.power(on=on), matrix.look_again, matrix.settled
         )
         following = asyncio.gather(matrix.follow(), switching.follow_guests(), follow_losses(sockets, matrix.doubt))
         stack.push_async_callback(_ended, following)

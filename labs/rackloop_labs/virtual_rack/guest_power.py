@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
@@ -10,6 +11,8 @@ from rackloop.clock import Clock
 from rackloop.lab import Part, PartKind
 from rackloop_drivers.boxes import Chassis, EventKind, PowerListener, PowerSwitching
 
+# A guest that holds its drives must not keep another without power.
+_SETTLES_S = 5.0
 _SWITCH = str(Part(PartKind.SWITCH))
 
 
@@ -29,7 +32,8 @@ class GuestSwitching:
 
     A guest's power is that of its machine, and ``rackd`` is told of it, as its ports have no signal without; the
     switch's is ``switch``, and all other power is rackd's alone. ``changed`` is called when a machine was switched, off
-    or on: it lets go of drives at that moment. :meth:`follow_guests` must be running.
+    or on: it lets go of drives at that moment. A machine is given power once drives that moved meanwhile are
+    ``settled``, as a switch has done it at once, or after some seconds. :meth:`follow_guests` must be running.
     """
 
     def __init__(
@@ -38,11 +42,13 @@ class GuestSwitching:
         machines: Mapping[str, PoweredMachine],
         switch: Callable[[bool], Coroutine[Any, Any, None]],
         changed: Callable[[], None],
+        settled: Callable[[], Coroutine[Any, Any, None]],
     ) -> None:
         self._rackd = rackd
         self._machines = {str(Part.server(name)): machine for name, machine in machines.items()}
         self._switch = switch
         self._changed = changed
+        self._settled = settled
         self._turns = {target: asyncio.Lock() for target in self._machines}
 
     async def set(self, target: str, *, on: bool) -> None:
@@ -54,10 +60,15 @@ class GuestSwitching:
                 # Without power its ports answer no more: requests that a drive holds do not hold up the machine.
                 await self._rackd.set(target, on=on)
                 if await machine.is_on() != on:
-                    await (machine.power_on() if on else machine.power_off())
+                    await (self._turn_on(machine) if on else machine.power_off())
                     self._changed()
         else:
             await self._rackd.set(target, on=on)
+
+    async def _turn_on(self, machine: PoweredMachine) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._settled(), _SETTLES_S)
+        await machine.power_on()
 
     async def is_on(self, target: str) -> bool:
         """Whether the target has power now; a guest may have turned itself off."""

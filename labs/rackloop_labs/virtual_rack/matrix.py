@@ -57,6 +57,7 @@ class PluggingMatrix:
         self._told: dict[int, str] = {}
         self._is_on = True
         self._is_changed = asyncio.Event()
+        self._is_settled = asyncio.Event()
 
     @property
     def port_count(self) -> int:
@@ -74,7 +75,7 @@ class PluggingMatrix:
     async def map(self, pairs: PortMap, *, full: bool, generation: int | None, asked_ns: int | None = None) -> LiveMap:
         """Execute a full or a partial map at once; the live map after that."""
         live = await self._inner.map(pairs, full=full, generation=generation, asked_ns=asked_ns)
-        self._is_changed.set()
+        self._change()
         return live
 
     async def open(
@@ -82,7 +83,7 @@ class PluggingMatrix:
     ) -> LiveMap:
         """Unmap these ports, or every port, at once; the live map after that."""
         live = await self._inner.open(ports, generation=generation, asked_ns=asked_ns)
-        self._is_changed.set()
+        self._change()
         return live
 
     async def states(self, ports: Sequence[int]) -> tuple[PortState, ...]:
@@ -113,7 +114,7 @@ class PluggingMatrix:
         """Cut or give the power: without it no drive is plugged in anywhere."""
         await self._inner.power(on=on)
         self._is_on = on
-        self._is_changed.set()
+        self._change()
 
     async def stick(self, port: int, *, stuck: bool) -> None:
         """Make a port ignore map changes, or let it follow them again."""
@@ -122,16 +123,24 @@ class PluggingMatrix:
     def power_of(self, drive: int, *, on: bool) -> None:
         """The drive at a port lost its power, or has it again: without, it is in no guest."""
         (self._dark.discard if on else self._dark.add)(drive)
-        self._is_changed.set()
+        self._change()
 
     def doubt(self, port: int) -> None:
         """The guest of a server port may have ejected its drive: look, and plug it in again."""
         self._doubtful.add(port)
-        self._is_changed.set()
+        self._change()
 
     def look_again(self) -> None:
         """Do what could not be done before: a guest was switched off or on."""
+        self._change()
+
+    def _change(self) -> None:
+        self._is_settled.clear()
         self._is_changed.set()
+
+    async def settled(self) -> None:
+        """Return once the guests have followed the map, but for what could not be done."""
+        await self._is_settled.wait()
 
     async def follow(self) -> None:
         """Have the guests follow the map, change after change; never returns.
@@ -143,6 +152,8 @@ class PluggingMatrix:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._is_changed.wait(), self._again_s if failed else None)
             failed = await self.catch_up()
+            if not self._is_changed.is_set():
+                self._is_settled.set()
 
     async def catch_up(self) -> list[LabError]:
         """Have the guests follow the map until all is as it says, but for what could not be done, which is returned.

@@ -51,7 +51,9 @@ class Rack:
     def __init__(self) -> None:
         self.machine, self.rackd, self.looked = RecordedMachine(), MemorySwitching(), 0
         self.switch: list[bool] = []
-        self.switching = GuestSwitching(self.rackd, {"srv1": self.machine}, self.cut, self.look)
+        self.settled = asyncio.Event()
+        self.settled.set()
+        self.switching = GuestSwitching(self.rackd, {"srv1": self.machine}, self.cut, self.look, self.settle)
         self.chassis = GuestChassis("srv1", self.switching, CLOCK, self.machine)
 
     async def cut(self, on: bool) -> None:
@@ -59,6 +61,9 @@ class Rack:
 
     def look(self) -> None:
         self.looked += 1
+
+    async def settle(self) -> None:
+        await self.settled.wait()
 
 
 def with_rack(test: Callable[[Rack], Coroutine[Any, Any, None]]) -> None:
@@ -74,6 +79,21 @@ def test_a_guest_is_switched_once_and_rackd_is_told() -> None:
             await rack.switching.set(SRV1, on=on)
             assert (await rack.switching.is_on(SRV1), await rack.rackd.is_on(SRV1)) == (on, on)
         assert (rack.machine.acts, rack.looked) == (["off", "on"], 2)
+
+    with_rack(test)
+
+
+def test_a_guest_is_given_power_once_its_drives_are_where_the_map_says() -> None:
+    async def test(rack: Rack) -> None:
+        await rack.switching.set(SRV1, on=False)
+        rack.settled.clear()
+        booting = asyncio.create_task(rack.switching.set(SRV1, on=True))
+        while not await rack.rackd.is_on(SRV1):
+            await asyncio.sleep(0)
+        assert rack.machine.acts == ["off"]
+        rack.settled.set()
+        await booting
+        assert rack.machine.acts == ["off", "on"]
 
     with_rack(test)
 

@@ -101,6 +101,22 @@ def test_guests_follow_every_change() -> None:
     with_matrix(test)
 
 
+def test_guests_have_settled_once_no_drive_is_on_its_way() -> None:
+    async def test(plugs: RecordedPlugs, _: MemoryMatrix, matrix: PluggingMatrix) -> None:
+        plugs.slow[2] = asyncio.Event()
+        following = asyncio.create_task(matrix.follow())
+        await matrix.map(PortMap.of([(2, 11)]), full=False, generation=None)
+        settling = asyncio.create_task(matrix.settled())
+        while "d11 into 2" not in plugs.acts:
+            await asyncio.sleep(0)
+        assert not settling.done()
+        plugs.slow[2].set()
+        await settling
+        following.cancel()
+
+    with_matrix(test)
+
+
 def test_a_guest_that_is_late_is_asked_again() -> None:
     async def test(plugs: RecordedPlugs, inner: MemoryMatrix, _: PluggingMatrix) -> None:
         matrix = PluggingMatrix(inner, SOCKETS, DRIVES, plugs, again_s=0.0)
