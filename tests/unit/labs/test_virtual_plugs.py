@@ -45,6 +45,7 @@ class RecordedMachine:
         return said
 
     async def _do(self, command: str, arguments: dict[str, Any]) -> Any:
+        node = arguments.get("node-name", "")
         match command:
             case "qom-list":
                 return [{"name": name} for name in ("type", *sorted(self.devices))]
@@ -53,11 +54,11 @@ class RecordedMachine:
             case "device_add":
                 self.devices.add(arguments["id"])
                 self.added.append(arguments)
-            case "blockdev-add" if (node := arguments["node-name"]) in self.nodes:
+            case "blockdev-add" if node in self.nodes:
                 raise LabError(f"QEMU does not blockdev-add: duplicate nodes with node-name='{node}'")
             case "blockdev-add":
-                self.nodes.add(arguments["node-name"])
-            case "blockdev-del" if (node := arguments["node-name"]) not in self.nodes:
+                self.nodes.add(node)
+            case "blockdev-del" if node not in self.nodes:
                 raise LabError(f"QEMU does not blockdev-del: Failed to find node with node-name='{node}'")
             case "blockdev-del" if self.devices & {node.replace("disk", "drive")}:
                 raise LabError(f"QEMU does not blockdev-del: Node {node} is in use")
