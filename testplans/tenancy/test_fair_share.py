@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,10 +11,17 @@ import pytest
 from rackloop.lab import Lab
 from rackloop.parameters import choice, flag, number, part, size, whole
 from rackloop_fixtures import (
+    NOTHING,
+    Labels,
     Measure,
+    Rack,
+    RackAtWork,
     RoundConditions,
     SharedBox,
+    faults_of_work,
+    further_work,
     measure_phase,
+    rebuilt_drives,
     require_served,
     shared_drives,
     sharing_s,
@@ -43,6 +51,11 @@ PARAMETERS = {
     "seconds": number(
         60.0, "duration of a tenant's I/O alone in a round, and of all together", least=0.01, most=86_400, unit="s"
     ),
+    "meanwhile": choice(
+        ["nothing"],
+        "work of the rack in further phases of all together, each in turn",
+        among=["nothing", "remaps", "rebuilds"],
+    ),
     "rounds": whole(10, "rounds in a row that are steady, each a sample", least=5, most=1000),
     "most_rounds": whole(30, "most rounds to get there", least=5, most=10_000),
     "excursion": number(0.2, "largest excursion of a steady round from the mean, as a share", most=1000),
@@ -58,6 +71,7 @@ MEASURES = {
     "fairness.jain": "1",
     "fairness.min_max": "1",
     "fairness.utilisation": "1",
+    "fairness.work": "1",
 }
 HEADLINES = ("tenant.f_util", "fairness.jain", "fairness.utilisation")
 
@@ -69,37 +83,51 @@ pytestmark = pytest.mark.rackloop(
 )
 
 
-# Erased is what the tenants share.
-drives_erased = shared_drives
+def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
+    """The drives that the tenants share, and those of a rebuild."""
+    return [*shared_drives(lab, parameters), *rebuilt_drives(lab, parameters)]
+
+
+# Done is what the rack does meanwhile.
+faults = faults_of_work
 
 
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     """The preparation, and the fewest rounds of every tenant alone and all together."""
     tenants = tenants_of(parameters)
-    return sharing_s(lab, parameters, tenants, len(tenants) + 1)
+    return sharing_s(lab, parameters, tenants, len(tenants) + 1 + len(further_work(parameters)))
 
 
-def test_fair_share(shared_box: SharedBox, parameters: Mapping[str, Any], measure: Measure) -> None:
+def test_fair_share(
+    shared_box: SharedBox, rack: Rack, labels: Labels, parameters: Mapping[str, Any], measure: Measure
+) -> None:
     """Measure every tenant alone and all together in each round, and judge what each got of an equal share."""
     tenants, conditions = tenants_of(parameters), RoundConditions.of(parameters)
     places = shared_box.places(tenants)
     shared_box.prepare(parameters)
-    phases = {**{tenant.name: [tenant] for tenant in tenants}, TOGETHER: tenants}
-    found = shared_box.rounds(phases, places, conditions, TOGETHER)
+    together = {NOTHING: TOGETHER, **{what: f"{TOGETHER}, {what}" for what in further_work(parameters)}}
+    phases = {**{tenant.name: [tenant] for tenant in tenants}, **dict.fromkeys(together.values(), tenants)}
+    with RackAtWork(rack, labels, shared_box, parameters) as work:
+        meanwhile = {together[what]: partial(work.doing, what) for what in work.done}
+        found = shared_box.rounds(phases, places, conditions, TOGETHER, meanwhile)
     window = conditions.window_or_last(totals(found[TOGETHER]))
     alone = {tenant.name: found[tenant.name][tenant.name] for tenant in tenants}
     require_served(list(alone.values()), window)
-    shares = TenantShares(
-        {name: phase.bandwidths(window) for name, phase in alone.items()},
-        {name: phase.bandwidths(window) for name, phase in found[TOGETHER].items()},
-        shared_box.seed,
-    )
-    for name, f_util in shares.f_utils().items():
-        measure("tenant.f_util", f_util, statistics=("mean",), **alone[name].tenant.labels)
-    for name, of in (("jain", shares.jain()), ("min_max", shares.min_max()), ("utilisation", shares.utilisation())):
-        measure(f"fairness.{name}", of, statistics=("mean",))
-    for when, phases_of in (("alone", alone), (TOGETHER, found[TOGETHER])):
+    for what, when in together.items():
+        shares = TenantShares(
+            {name: phase.bandwidths(window) for name, phase in alone.items()},
+            {name: phase.bandwidths(window) for name, phase in found[when].items()},
+            shared_box.seed,
+        )
+        for name, f_util in shares.f_utils().items():
+            measure("tenant.f_util", f_util, statistics=("mean",), **alone[name].tenant.labels, meanwhile=what)
+        for name, of in (("jain", shares.jain()), ("min_max", shares.min_max()), ("utilisation", shares.utilisation())):
+            measure(f"fairness.{name}", of, statistics=("mean",), meanwhile=what)
+    for what in work.done:
+        measure("fairness.work", work.counts(what, window), statistics=("mean",), meanwhile=what)
+    for when, phases_of in {"alone": alone, **{when: found[when] for when in together.values()}}.items():
         for phase in phases_of.values():
             measure_phase(measure, phase, window, shared_box.seed, when)
+    work.require_done(window)
     conditions.require_steady(totals(found[TOGETHER]), "all tenants together")
     shared_box.require_its_own_limit(list(alone.values()), window)

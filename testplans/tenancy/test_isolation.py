@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pytest
 
 from rackloop.lab import Lab
-from rackloop.parameters import flag, number, part, size, whole
+from rackloop.parameters import choice, flag, number, part, size, whole
 from rackloop_fixtures import (
+    Labels,
     Measure,
+    Rack,
+    RackAtWork,
     RoundConditions,
     SharedBox,
+    faults_of_work,
+    further_work,
     measure_phase,
     neighbours_of,
+    rebuilt_drives,
     require_served,
     shared_drives,
     sharing_s,
@@ -51,6 +58,11 @@ PARAMETERS = {
     "neighbour_iodepths": whole([1, 8], "I/Os outstanding of each of them, each in turn", most=4096),
     "neighbour_pauses": number([0.0], "pauses between their bursts, each in turn; none where 0", most=3600, unit="s"),
     "neighbour_burst": number(0.1, "duration of a burst, where there are pauses", least=0.001, most=3600, unit="s"),
+    "meanwhile": choice(
+        ["nothing"],
+        "work of the rack beside the victim without neighbours, each in turn",
+        among=["nothing", "remaps", "rebuilds"],
+    ),
     "seconds": number(60.0, "duration of each phase of a round", least=0.01, most=86_400, unit="s"),
     "rounds": whole(10, "rounds in a row that are steady, each a sample", least=5, most=1000),
     "most_rounds": whole(30, "most rounds to get there", least=5, most=10_000),
@@ -61,6 +73,7 @@ MEASURES = {
     "isolation.kept": "1",
     "isolation.p99_factor": "1",
     "isolation.neighbours_over_victim": "1",
+    "isolation.work": "1",
     "tenant.bandwidth": "B/s",
     "tenant.p50": "s",
     "tenant.p99": "s",
@@ -77,8 +90,13 @@ pytestmark = pytest.mark.rackloop(
 )
 
 
-# Erased is what the tenants share.
-drives_erased = shared_drives
+def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
+    """The drives that the tenants share, and those of a rebuild."""
+    return [*shared_drives(lab, parameters), *rebuilt_drives(lab, parameters)]
+
+
+# Done is what the rack does meanwhile.
+faults = faults_of_work
 
 
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
@@ -86,25 +104,32 @@ def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     cases = neighbours_of(parameters)
     # What has room for the largest blocks has room for all.
     largest = max(cases.values(), key=lambda neighbours: neighbours[0].workload.block_bytes)
-    return sharing_s(lab, parameters, [victim_of(parameters), *largest], 1 + len(cases))
+    return sharing_s(lab, parameters, [victim_of(parameters), *largest], 1 + len(cases) + len(further_work(parameters)))
 
 
-def test_isolation(shared_box: SharedBox, parameters: Mapping[str, Any], measure: Measure) -> None:
-    """Measure the victim alone and beside its neighbours in every round, case by case."""
+def test_isolation(
+    shared_box: SharedBox, rack: Rack, labels: Labels, parameters: Mapping[str, Any], measure: Measure
+) -> None:
+    """Measure the victim alone, beside its neighbours and beside the rack's work in every round, case by case."""
     victim, cases, conditions = victim_of(parameters), neighbours_of(parameters), RoundConditions.of(parameters)
     places = shared_box.places([victim, *next(iter(cases.values()))])
     shared_box.prepare(parameters)
-    phases = {ALONE: [victim], **{name: [victim, *neighbours] for name, neighbours in cases.items()}}
-    found = shared_box.rounds(phases, places, conditions, ALONE)
+    with RackAtWork(rack, labels, shared_box, parameters) as work:
+        cases |= {what: [] for what in work.done}
+        phases = {ALONE: [victim], **{name: [victim, *neighbours] for name, neighbours in cases.items()}}
+        meanwhile = {what: partial(work.doing, what) for what in work.done}
+        found = shared_box.rounds(phases, places, conditions, ALONE, meanwhile)
     window = conditions.window_or_last(totals(found[ALONE]))
     alone = found[ALONE][victim.name]
     require_served([alone], window)
     for name in cases:
         beside = found[name].pop(victim.name)
-        shares = [totals(found[name])[window.first - 1 : window.last], beside.bandwidths(window)]
         pairs = {"kept": (beside.bandwidths(window), alone.bandwidths(window))}
-        if min(shares[1]) > 0:
-            pairs["neighbours_over_victim"] = (shares[0], shares[1])
+        if found[name] and min(beside.bandwidths(window)) > 0:
+            pairs["neighbours_over_victim"] = (
+                totals(found[name])[window.first - 1 : window.last],
+                beside.bandwidths(window),
+            )
         if (after := beside.p99s(window)) and (before := alone.p99s(window)):
             pairs["p99_factor"] = (after, before)
         for what, (over, under) in pairs.items():
@@ -114,5 +139,8 @@ def test_isolation(shared_box: SharedBox, parameters: Mapping[str, Any], measure
         for neighbour in found[name].values():
             measure_phase(measure, neighbour, window, shared_box.seed, name)
     measure_phase(measure, alone, window, shared_box.seed, ALONE)
+    for what in work.done:
+        measure("isolation.work", work.counts(what, window), statistics=("mean",), meanwhile=what)
+    work.require_done(window)
     conditions.require_steady(totals(found[ALONE]), "the victim alone")
     shared_box.require_its_own_limit([alone], window)

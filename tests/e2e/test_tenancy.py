@@ -71,6 +71,25 @@ def test_tenants_are_measured_and_shown(rackloop: CommandLine) -> None:
     assert [one.labels["when"] for one in rounds] == ["together", "alone"]
 
 
+def test_tenants_are_measured_while_the_rack_is_at_work(rackloop: CommandLine) -> None:
+    work = {"meanwhile": "remaps,rebuilds", "seconds": "0.3"}
+    arguments = ("-k", "fair_share", "--out", "out", "--seed", "7", *settings(QUICK | work))
+    ended = rackloop("run", "tenancy", "--lab", "mock", *arguments)
+    assert ended.status in {0, 3}, ended
+    results = Results(rackloop.directory / "out")
+    measured = results.tests()["tenancy/fair_share::fair_share"]["measurements"]
+    for name in ("fairness.jain", "fairness.utilisation"):
+        of_work = {one["labels"]["meanwhile"] for one in measured if one["name"] == name}
+        assert of_work == {"nothing", "remaps", "rebuilds"}
+    done = {one["labels"]["meanwhile"]: one["value"] for one in measured if one["name"] == "fairness.work"}
+    assert done.keys() == {"remaps", "rebuilds"}
+    assert min(done.values()) > 0
+    whens = {one["labels"]["when"] for one in measured if one["name"] == "tenant.bandwidth"}
+    assert whens == {"alone", "together", "together, remaps", "together, rebuilds"}
+    maps = [act for act in results.of_kind("act.announced") if act.ability == "fabric"]
+    assert len(maps) >= 5
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -81,6 +100,8 @@ def test_tenants_are_measured_and_shown(rackloop: CommandLine) -> None:
         ({"drives": "d01,d01,d02,d03"}, "drives names d01 more than once"),
         ({"active_range": "256 KiB"}, "256 KiB for 4 tenants have no room for a block of 64 KiB of t1"),
         ({"most_rounds": "6"}, "most_rounds is 6: rounds is 10, and so many must be steady"),
+        ({"meanwhile": "rebuilds", "active_range": "4 GiB"}, "whose stripes lie behind 2 GiB of each drive"),
+        ({"meanwhile": "repairs"}, "expected one of nothing, remaps, rebuilds, found 'repairs'"),
         ({"patterns": "randum"}, "expected one of random, sequential, found 'randum'"),
         ({"rate": "100", "read_percent": "70"}, "tenant victim has a rate and reads and writes"),
     ],
