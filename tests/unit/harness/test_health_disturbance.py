@@ -93,6 +93,17 @@ def cut(world: World, name: str) -> None:
     world.equipment.power[name].turn_off(world.deadline)
 
 
+def test_a_drive_of_qemu_that_loses_its_circuit_says_that_a_sector_cannot_be_read(world: World) -> None:
+    swap(world)
+    assert world.reached.broken == {}
+    emulated = world.lab.drives["d01"].model_copy(update={"model": "QEMU NVMe Ctrl"})
+    world.lab = world.lab.model_copy(update={"drives": {**world.lab.drives, "d01": emulated}})
+    reached = world.reached
+    assert reached.broken == dict.fromkeys(reached.linked, frozenset({"kernel.medium_error"}))
+    assert Part.port("srv1", "p0") in reached.broken
+    assert Part.port("srv2", "p0") not in reached.broken
+
+
 def test_a_test_that_does_nothing_reaches_nothing(world: World) -> None:
     assert world.reached == Disturbed()
 

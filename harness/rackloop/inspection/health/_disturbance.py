@@ -53,6 +53,9 @@ BROKEN_BY: Mapping[str, frozenset[str]] = {
 }
 """The rules that each fault of a drive breaks, by the kind its part gives it; one that is silent breaks none."""
 
+# QEMU's NVMe drives, cut off from what they answer with, say of each read that a sector cannot be read.
+_SAID_UNLINKED: Mapping[str, frozenset[str]] = {"QEMU NVMe Ctrl": frozenset({"kernel.medium_error"})}
+
 
 @dataclass(frozen=True)
 class Disturbed:
@@ -78,7 +81,10 @@ def disturbed(lab: Lab, entries: Iterable[Entry]) -> Disturbed:
     reach = _Reach(lab, made)
     for entry in made:
         reach.add(entry)
-    return Disturbed(Parts(part for part in reach.linked if part.kind in _LINKED), reach.powered, reach.broken)
+    linked = Parts(part for part in reach.linked if part.kind in _LINKED)
+    if said := frozenset[str]().union(*(_SAID_UNLINKED.get(lab.drives[name].model, ()) for name in linked.drives)):
+        reach.broken |= {part: reach.broken.get(part, frozenset()) | said for part in linked}
+    return Disturbed(linked, reach.powered, reach.broken)
 
 
 class _Reach:
