@@ -15,6 +15,7 @@ mod sequential_read_document;
 mod steps;
 mod tenants;
 mod tenants_document;
+mod tenants_result;
 #[cfg(test)]
 mod testing;
 

@@ -7,46 +7,18 @@ use racksim::{Completion, Io, Kind, OnReadError, Request};
 use rand_chacha::rand_core::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp};
-use schedulers::{
-    Decision, Operation, Outcome, Priority, RequestId, Scheduler, Snapshot, TenantId,
-};
-use serde::Serialize;
+use schedulers::{Decision, Operation, Outcome, Priority, RequestId, Scheduler, TenantId};
 
 use crate::blocks::Blocks;
 use crate::drive::Drive;
 use crate::failure::Failure;
-use crate::figures::{Latencies, Latency, Measured, Meter};
+use crate::figures::{Latencies, Meter};
 use crate::load_document::Arrivals;
 use crate::tenants_document::{TenantLoad, Tenants};
+use crate::tenants_result::{StateAt, TenantResult, TenantsResult};
 
 /// Maximum number of requests at one instant: with a drive that takes no time, a limit in time is never reached.
 const TIMELESS: u64 = 1_000_000;
-
-/// The result of a tenants experiment.
-#[derive(Debug, Serialize)]
-pub struct TenantsResult<'a> {
-    name: &'a str,
-    kind: &'static str,
-    scheduler: &'static str,
-    /// Start of the measured time.
-    start_s: f64,
-    seconds: f64,
-    tenants: Vec<TenantResult<'a>>,
-    /// The scheduler's state at the end of the measured time.
-    snapshot: Snapshot,
-}
-
-/// The result of a tenant; latencies are those that it sees, from arrival to completion.
-#[derive(Debug, Serialize)]
-struct TenantResult<'a> {
-    name: &'a str,
-    #[serde(flatten)]
-    measured: Measured,
-    /// Latencies of the drive, from dispatch to completion.
-    device_latency_ns: Option<Latency>,
-    /// Requests that were queued when it disconnected.
-    dropped: u64,
-}
 
 /// Run the tenants; nothing of them is in flight afterwards.
 pub fn run<'a>(
@@ -170,7 +142,7 @@ impl<'a, 'd> Run<'a, 'd> {
         for source in &mut self.sources {
             source.meter = Some(Meter::new(start_ns, self.tenants.interval_s));
         }
-        self.until(end_ns)?;
+        let states = self.measure(start_ns, end_ns)?;
         let snapshot = self.scheduler.snapshot();
         let tenants = self.sources.iter_mut().map(|source| {
             let meter = source.meter.take().expect("it was made at the start");
@@ -190,8 +162,27 @@ impl<'a, 'd> Run<'a, 'd> {
             start_s: start_ns as f64 / 1e9,
             seconds: self.tenants.seconds,
             tenants,
+            states,
             snapshot,
         })
+    }
+
+    /// Run the measured time; returns the states at the ends of its intervals, if it has intervals.
+    fn measure(&mut self, start_ns: u64, end_ns: u64) -> Result<Option<Vec<StateAt>>, Failure> {
+        let Some(interval_s) = self.tenants.interval_s else {
+            self.until(end_ns)?;
+            return Ok(None);
+        };
+        let (mut states, mut at_ns) = (Vec::new(), start_ns);
+        while at_ns < end_ns {
+            at_ns = end_ns.min(at_ns + ns(interval_s));
+            self.until(at_ns)?;
+            states.push(StateAt {
+                at_s: (at_ns - start_ns) as f64 / 1e9,
+                state: self.scheduler.snapshot().state,
+            });
+        }
+        Ok(Some(states))
     }
 
     /// Run until `end_ns`.

@@ -121,6 +121,23 @@ fn bursts_have_their_time() {
 }
 
 #[test]
+fn the_schedulers_state_is_told_by_intervals() {
+    let keys = json!({"scheduler": {"kind": "gimbal"}, "tenants": [tenant("a", &json!({}))], "seconds": 0.1,
+                      "interval_s": 0.03});
+    let result = run_on(&mut drive(), &keys).unwrap();
+    let states = result["states"].as_array().unwrap();
+    let times: Vec<_> = states.iter().map(|one| one["at_s"].as_f64()).collect();
+    assert_eq!(times, [0.03, 0.06, 0.09, 0.1].map(Some));
+    // The average of eight in a row of 10 us each.
+    let latency_ns = states[0]["state"]["read_latency_ns"].as_f64().unwrap();
+    assert!((79_000.0..81_000.0).contains(&latency_ns), "{latency_ns}");
+    assert_eq!(states[3]["state"], result["snapshot"]["state"]);
+    let mut without = keys;
+    without.as_object_mut().unwrap().remove("interval_s");
+    assert!(run_on(&mut drive(), &without).unwrap()["states"].is_null());
+}
+
+#[test]
 fn a_tenant_that_disconnects_leaves_its_share_to_the_others() {
     for kind in schedulers::Parameters::KINDS {
         let leaves = json!({"disconnects_s": 0.2, "arrivals": {"depth": 64}, "joins_s": 0.1});

@@ -86,6 +86,14 @@ pub enum SchedulerState {
         read: Congestion,
         /// Congestion of writes.
         write: Congestion,
+        /// The average latency of reads.
+        read_latency_ns: f64,
+        /// The average latency of writes.
+        write_latency_ns: f64,
+        /// The present threshold of the latency of reads.
+        read_threshold_ns: f64,
+        /// The present threshold of the latency of writes.
+        write_threshold_ns: f64,
         /// Virtual slots that each tenant may use.
         slots_per_tenant: u32,
     },

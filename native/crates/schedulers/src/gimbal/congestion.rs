@@ -98,6 +98,11 @@ impl RateControl {
         self.latencies[operation as usize].ewma_ns
     }
 
+    /// The present threshold of the latency of reads or of writes.
+    pub fn threshold_ns(&self, operation: Operation) -> f64 {
+        self.latencies[operation as usize].thresh_ns
+    }
+
     /// Begin the completion rate's time with the first dispatch.
     pub fn begin(&mut self, now_ns: u64) {
         if self.completed_bytes == 0 && self.completion_rate.is_none() {

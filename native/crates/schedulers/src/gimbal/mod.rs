@@ -301,6 +301,10 @@ impl Policy for Gimbal {
             write_tokens: self.buckets.tokens(Operation::Write),
             read: self.rate.congestion(Operation::Read),
             write: self.rate.congestion(Operation::Write),
+            read_latency_ns: self.rate.ewma_ns(Operation::Read),
+            write_latency_ns: self.rate.ewma_ns(Operation::Write),
+            read_threshold_ns: self.rate.threshold_ns(Operation::Read),
+            write_threshold_ns: self.rate.threshold_ns(Operation::Write),
             slots_per_tenant: self.limit,
         }
     }
