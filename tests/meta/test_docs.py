@@ -15,8 +15,12 @@ from typer.main import get_command
 from command_line_reference import PAGE, page
 from fixtures_reference import PAGE as FIXTURES
 from fixtures_reference import page as fixtures_page
+from interference_reference import PAGE as INTERFERENCE
+from interference_reference import PROFILE, WORDS, written
+from interference_reference import shown as shown_figure
 from rack_reference import PAGE as RACK
 from rack_reference import page as rack_page
+from rackloop.lab import load_profile
 from rackloop_cli.main import app
 from testplan_reference import PAGE as TEST_PLANS
 from testplan_reference import page as plans_page
@@ -154,6 +158,19 @@ def test_the_page_of_fixtures_is_what_the_code_has() -> None:
 def test_the_page_of_the_rack_is_what_the_code_and_the_shipped_labs_have() -> None:
     written = RACK.read_text(encoding="utf-8")
     assert written == rack_page(), "run: python tools/rack_reference.py"
+
+
+def test_the_table_of_interference_has_the_profiles_figures() -> None:
+    # The model's side of it is held where the model runs, in tests/contracts/test_drivesim.py.
+    rows = [
+        line.strip("| ").split(" | ") for line in written(INTERFERENCE.read_text(encoding="utf-8")).splitlines()[2:]
+    ]
+    expected = [
+        (WORDS[one.figure], shown_figure(one.value, one), f"{one.within:.0%}")
+        for one in load_profile(PROFILE).published
+    ]
+    found = [(figure, value, within) for figure, value, _, _, within in rows]
+    assert found == expected, "run: python tools/interference_reference.py"
 
 
 def test_decisions_are_numbered_without_gaps() -> None:

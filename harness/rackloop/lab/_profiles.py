@@ -50,6 +50,8 @@ _KINDS: dict[type, str] = {
 
 
 def _unit_of(figure: str) -> str:
+    if figure.endswith(".bandwidth"):
+        return "B/s"
     return "s" if ".latency." in figure else _UNITS.get(figure.partition(".")[0], "1")
 
 

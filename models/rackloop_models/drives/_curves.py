@@ -7,20 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rackloop.lab import Profile, Published
-from rackloop_models.drives._experiments import (
-    Depth,
-    Load,
-    Operation,
-    Passes,
-    Pattern,
-    Rate,
-    Region,
-    Requests,
-    Seconds,
-    Seek,
-)
+from rackloop_models.drives._experiments import Load, Seek
 from rackloop_models.drives._figures import closed_loop, inner_share, requests_for, state_for
 from rackloop_models.drives._results import LoadResult, Result, SeekResult
+from rackloop_models.drives._shapes import Depth, Operation, Passes, Pattern, Rate, Region, Requests, Seconds
 from rackloop_models.drives._trials import (
     KIB,
     MIB,

@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from rackloop.errors import BadInput
 from rackloop.lab import Profile
 from rackloop.units import parse_size
-from rackloop_models.drives._experiments import Depth, Load, Operation, Passes, Pattern, Region, Requests, Seek
+from rackloop_models.drives._experiments import Load, Seek
+from rackloop_models.drives._interference import INTERFERENCE
 from rackloop_models.drives._results import Result
+from rackloop_models.drives._shapes import Depth, Operation, Passes, Pattern, Region, Requests
 from rackloop_models.drives._trials import (
     KIB,
     MIB,
@@ -219,6 +221,10 @@ def _mixed_loss(profile: Profile, _size_bytes: int) -> Measurement[float]:
     return Measurement((Trial(State.FRAGMENTED, (REST, reads, mixed)),), loss)
 
 
+def _of_any(measurement: Callable[[], Measurement[float]]) -> Callable[[Profile, int], Measurement[float]]:
+    return lambda _profile, _size_bytes: measurement()
+
+
 _OF_DISKS: dict[str, Callable[[Profile, int], Measurement[float]]] = {
     "rotation.latency.average": _rotation,
     "seek.full": _full_seek,
@@ -234,4 +240,5 @@ _OF_SSDS: dict[str, Callable[[Profile, int], Measurement[float]]] = {
     "mixed5.iops.loss": _mixed_loss,
     "sequential.read": _sequential("read"),
     "sequential.write": _sequential("write"),
+    **{name: _of_any(measurement) for name, measurement in INTERFERENCE.items()},
 }

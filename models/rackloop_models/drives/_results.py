@@ -5,39 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-
-@dataclass(frozen=True)
-class Latency:
-    """Latencies in ns, from submission to completion."""
-
-    mean: float
-    min: int
-    p50: int
-    p90: int
-    p99: int
-    p99_9: int
-    max: int
-
-
-@dataclass(frozen=True)
-class Figures:
-    """Figures of requests; rates are None where the drive took no time, latencies where there was no request."""
-
-    requests: int
-    bytes: int
-    iops: float | None
-    bytes_per_s: float | None
-    latency_ns: Latency | None
-
-
-@dataclass(frozen=True)
-class Interval:
-    """The completions within an interval."""
-
-    requests: int
-    bytes: int
-    mean_latency_ns: int
-    max_latency_ns: int
+from rackloop_models.drives._measured import Figures, Interval
+from rackloop_models.drives._tenants import TenantsResult
 
 
 @dataclass(frozen=True)
@@ -122,4 +91,4 @@ class Done:
     end_s: float
 
 
-Result = LoadResult | SeekResult | SequentialReadResult | StepsResult | Done
+Result = LoadResult | SeekResult | SequentialReadResult | StepsResult | TenantsResult | Done

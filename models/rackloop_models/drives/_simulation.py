@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -15,6 +16,8 @@ from rackloop.native import find_binary
 from rackloop_models.drives._experiments import Document, Experiment
 from rackloop_models.drives._results import Result
 
+# Places in the document, which is written here and is no file of the caller's.
+_OWN_WORDS = re.compile(r"^drivesim: (?:standard input: )?| at line \d+ column \d+$")
 _DOCUMENT = TypeAdapter(Document)
 _RESULT: TypeAdapter[Result] = TypeAdapter(Annotated[Result, Field(discriminator="kind")])
 
@@ -61,7 +64,7 @@ class DriveSim:
         text = _DOCUMENT.dump_json(document, exclude_none=True).decode()
         done = self._executor.run((self._binary,), deadline, stdin=text)
         if done.status == EXIT_BAD_INPUT:
-            raise BadInput(f"profile {self._profile.name}: {done.stderr.strip().removeprefix('drivesim: ')}")
+            raise BadInput(f"profile {self._profile.name}: {_OWN_WORDS.sub('', done.stderr.strip())}")
         if done.status != 0:
             raise ToolError(f"drivesim ended with status {done.status}: {done.stderr.strip()}")
         try:

@@ -8,8 +8,9 @@ from enum import Enum
 from typing import Generic, TypeVar
 
 from rackloop.errors import ProtocolError
-from rackloop_models.drives._experiments import Depth, Experiment, Idle, Load, Passes
+from rackloop_models.drives._experiments import Experiment, Idle, Load
 from rackloop_models.drives._results import LoadResult, Result, SeekResult
+from rackloop_models.drives._shapes import Depth, Passes
 
 KIB = 1 << 10
 MIB = 1 << 20

@@ -58,6 +58,8 @@ pub(super) struct Die {
     pub rows: VecDeque<Row>,
     pub filled: usize,
     pub collection: Option<Collection>,
+    /// The page in its register, read last. Another read of it needs no time of the flash.
+    pub held: Option<u32>,
     /// Reads served before an older program or erase.
     passed: u32,
 }

@@ -21,7 +21,14 @@ impl Ssd {
         let Some(work) = die.work else {
             return;
         };
+        let page = match work {
+            Work::Read(read) => Some(read.page),
+            Work::Program | Work::Collect(_) => None,
+        };
+        let is_held = page.is_some() && die.held == page;
+        die.held = page;
         let (at_ns, event) = match work {
+            Work::Read(_) if is_held => (now_ns, Event::Sensed(number)),
             Work::Read(_) | Work::Collect(Step::Gather { .. }) => (
                 now_ns + self.varied(self.costs.read_ns),
                 Event::Sensed(number),

@@ -1,0 +1,39 @@
+"""Figures of requests, key for key as results of drivesim have them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Latencies in ns, from submission to completion."""
+
+    mean: float
+    min: int
+    p50: int
+    p90: int
+    p99: int
+    p99_9: int
+    max: int
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Figures of requests; rates are None where the drive took no time, latencies where there was no request."""
+
+    requests: int
+    bytes: int
+    iops: float | None
+    bytes_per_s: float | None
+    latency_ns: Latency | None
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The completions within an interval."""
+
+    requests: int
+    bytes: int
+    mean_latency_ns: int
+    max_latency_ns: int
