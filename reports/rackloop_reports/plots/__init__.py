@@ -55,6 +55,12 @@ from rackloop_reports.plots.tenancy import TenantShare as TenantShare
 from rackloop_reports.plots.tenancy import isolation_sheet as isolation_sheet
 from rackloop_reports.plots.tenancy import tenant_latency as tenant_latency
 from rackloop_reports.plots.tenancy import tenant_shares as tenant_shares
+from rackloop_reports.plots.tenancy_model import LinePanel as LinePanel
+from rackloop_reports.plots.tenancy_model import TailRange as TailRange
+from rackloop_reports.plots.tenancy_model import TenantBars as TenantBars
+from rackloop_reports.plots.tenancy_model import line_panels as line_panels
+from rackloop_reports.plots.tenancy_model import tail_ranges as tail_ranges
+from rackloop_reports.plots.tenancy_model import tenant_bars as tenant_bars
 from rackloop_reports.plots.throughput import ThroughputPoint as ThroughputPoint
 from rackloop_reports.plots.throughput import figure_3 as figure_3
 from rackloop_reports.plots.traces import trace_page as trace_page

@@ -16,6 +16,7 @@ model_app = Group(
     "rackloop model list",
     "rackloop model curves sata-hdd --out curves",
     "rackloop model erasure tail --out tail",
+    "rackloop model tenancy --out tenancy",
 )
 model_app.add_typer(model_erasure_app, name="erasure")
 
@@ -56,3 +57,76 @@ def model_curves(
     from rackloop_cli.model import curves as verb
 
     raise typer.Exit(verb.curves(profile, out=out, size=size, seed=seed, as_json=as_json))
+
+
+@model_app.verb(
+    "tenancy",
+    "rackloop model tenancy --out tenancy",
+    "rackloop model tenancy --scenario sizes --tenants 16 --scheduler none --scheduler gimbal",
+    "rackloop model tenancy --scheduler none --scheduler gimbal:thresh_max_us=2000",
+    "rackloop model tenancy my-tenants.yaml --tenants 4 --json",
+)
+def model_tenancy(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="A file of scenarios; else those of the papers.")
+    ] = None,
+    scenario: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A scenario by name; may be given again. Else all.")
+    ] = None,
+    condition: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="The drive's condition, clean or fragmented; may be given again. Else both."),
+    ] = None,
+    scheduler: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND[:NAME=VALUE,...]",
+            help="A scheduler: none, reflex, parda, flashfq or gimbal, with parameters; may be given again. Else all.",
+        ),
+    ] = None,
+    tenants: Annotated[
+        list[int] | None,
+        typer.Option(metavar="N", min=1, max=1024, help="Number of tenants; may be given again. Else 4, 8 and 16."),
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option(metavar="S", min=0.01, max=3600, help="Measured virtual time of each run.")
+    ] = 0.5,
+    warm_up: Annotated[
+        float, typer.Option(metavar="S", min=0.001, max=3600, help="Virtual time before it, for schedulers to settle.")
+    ] = 1.8,
+    profile: Annotated[
+        str, typer.Option(metavar="PROFILE", help="The drive's profile: a file, or the name of one.")
+    ] = "nvme-ssd",
+    size: Annotated[str, typer.Option(metavar="SIZE", help="Size of the simulated drive.")] = "4 GiB",
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, max=2**63 - 1, help="Seed of the model and of its load.")
+    ] = 1,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Directory for a page, JSON, CSV, and the plots; else none.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare schedulers of tenants on a drive model.
+
+    Tenants share a clean and a fragmented drive through each scheduler, in virtual time: fairness (f-Util and Jain's
+    index), utilisation and tail latency. With --out it draws the figures of the papers as well, interference and time
+    lines among them. Claims of the paper stand below; one that differs is told and not judged: the exit code is 0.
+    """
+    from rackloop_cli.model import tenancy as verb
+    from rackloop_cli.model.tenancy_results import TenancyRequest
+
+    asked = TenancyRequest(
+        file=file,
+        scenarios=scenario or [],
+        conditions=condition or [],
+        schedulers=scheduler or [],
+        counts=tenants or [],
+        seconds=seconds,
+        warm_up_s=warm_up,
+        profile=profile,
+        size=size,
+        seed=seed,
+        out=out,
+        as_json=as_json,
+    )
+    raise typer.Exit(verb.tenancy(asked))

@@ -57,7 +57,7 @@ def curves(name: str, *, out: Path | None, size: str, seed: int, as_json: bool =
     """Measure a profile's model in virtual time; 1 where it misses a published figure."""
     from rackloop_models.drives import DriveSim, characterized
 
-    profile, size_bytes, clock = load_profile(name), _size(size), RealClock()
+    profile, size_bytes, clock = load_profile(name), size_of(size), RealClock()
     make_directory(out)
     console = Console(quiet=as_json)
     shown = f"{profile.name}, {format_quantity(size_bytes, 'B')}"
@@ -78,7 +78,8 @@ def curves(name: str, *, out: Path | None, size: str, seed: int, as_json: bool =
     return EXIT_PRODUCT_FAILED if missed else EXIT_PASS
 
 
-def _size(text: str) -> int:
+def size_of(text: str) -> int:
+    """The bytes that ``--size`` says; raises BadInput where drives are not simulated as small or large."""
     try:
         size_bytes = parse_size(text)
     except ValueError as error:

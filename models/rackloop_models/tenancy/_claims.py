@@ -1,0 +1,94 @@
+"""The claims of the papers, as questions to what was measured: each agrees or differs, with the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rackloop_models.tenancy._measure import Outcome
+
+_GIMBAL, _NONE = "gimbal", "none"
+_OTHERS = ("reflex", "parda", "flashfq")
+# As good as another: virtual time has no noise, but short runs end in the middle of something.
+_ALIKE = 0.98
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A published claim, ours beside it, and whether they agree; None where nothing was measured for it."""
+
+    claim: str
+    published: str
+    ours: str
+    agrees: bool | None
+
+
+def claims(outcomes: Sequence[Outcome]) -> tuple[Claim, ...]:
+    """All claims, held against the outcomes: order and shape are judged, factors are told with what they are of."""
+    return tuple(_claims(outcomes))
+
+
+def _claims(outcomes: Sequence[Outcome]) -> Iterator[Claim]:
+    pairs = list(_pairs(outcomes))
+    yield _order(
+        "fairer in mixes than ReFlex, Parda and FlashFQ (Jain's index)",
+        [(gimbal.jain, other.jain) for gimbal, other in pairs if len(gimbal.scenario.kinds) > 1],
+    )
+    yield _order(
+        "fairer in mixes than no scheduler",
+        [(gimbal.jain, none.jain) for gimbal, none in _beside(outcomes, _NONE) if len(gimbal.scenario.kinds) > 1],
+    )
+    yield _order(
+        "utilisation no less than that of ReFlex, Parda and FlashFQ",
+        [(gimbal.utilisation, other.utilisation) for gimbal, other in pairs],
+    )
+    yield _factor(
+        "bandwidth, up to",
+        "x6.6",
+        [(gimbal.bytes_per_s / other.bytes_per_s, gimbal, other) for gimbal, other in pairs if other.bytes_per_s],
+        lambda value: f"x{value:.1f}",
+    )
+    tails = [
+        (1 - ours / theirs, gimbal, other)
+        for gimbal, other in pairs
+        if (ours := gimbal.worst_ns("p99_9")) is not None and (theirs := other.worst_ns("p99_9"))
+    ]
+    yield _factor("tail latency (p99.9), up to", "62.6 % less", tails, lambda value: f"{value:.1%} less")
+    unasked = "not measured: it is of a key-value store over several drives"
+    yield Claim("RocksDB throughput", "x1.7", unasked, None)
+    yield Claim("RocksDB tail latency", "35.0 % less", unasked, None)
+
+
+def _pairs(outcomes: Sequence[Outcome]) -> Iterable[tuple[Outcome, Outcome]]:
+    return [pair for other in _OTHERS for pair in _beside(outcomes, other)]
+
+
+def _beside(outcomes: Sequence[Outcome], other: str) -> list[tuple[Outcome, Outcome]]:
+    """Gimbal and another in the same scenario with as many tenants."""
+    by_key = {(one.scenario, one.count, one.scheduler): one for one in outcomes}
+    return [
+        (one, by_key[key])
+        for one in outcomes
+        if one.scheduler == _GIMBAL and (key := (one.scenario, one.count, other)) in by_key
+    ]
+
+
+def _order(claim: str, pairs: Sequence[tuple[float, float]]) -> Claim:
+    if not pairs:
+        return Claim(claim, "yes", "not measured", None)
+    better = sum(ours >= _ALIKE * theirs for ours, theirs in pairs)
+    return Claim(claim, "yes", f"in {better} of {len(pairs)} comparisons", better == len(pairs))
+
+
+def _factor(
+    claim: str,
+    published: str,
+    found: Sequence[tuple[float, Outcome, Outcome]],
+    said: Callable[[float], str],
+) -> Claim:
+    """The largest factor, with what it is of. No verdict: what the published one is of is not known here."""
+    if not found:
+        return Claim(claim, published, "not measured", None)
+    value, gimbal, other = max(found, key=lambda one: one[0])
+    place = f"{gimbal.scenario.name}, {gimbal.scenario.condition}, {gimbal.count} tenants"
+    return Claim(claim, published, f"{said(value)}, of {other.scheduler} ({place})", None)

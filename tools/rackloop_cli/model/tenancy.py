@@ -1,0 +1,143 @@
+"""`rackloop model tenancy`: tenants that share a drive model through schedulers, beside the papers' claims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from rackloop.clock import Deadline, RealClock
+from rackloop.errors import EXIT_PASS, BadInput
+from rackloop.lab import load_profile
+from rackloop.names import guess
+from rackloop.units import INTEGER, NUMBER, counted, format_quantity
+from rackloop_cli.model.curves import size_of
+from rackloop_cli.model.tenancy_results import Found, TenancyRequest, claim_rows, rows, verdict
+from rackloop_cli.shared.output import each_once, make_directory, print_json, say
+from rackloop_cli.shared.progress import watched
+from rackloop_cli.shared.tables import print_whole, table_of_figures
+from rackloop_drivers.host import LocalExecutor
+
+if TYPE_CHECKING:
+    from rackloop_models.tenancy import Outcome, Scenario
+
+SCHEDULERS = ("none", "reflex", "parda", "flashfq", "gimbal")
+_COUNTS = (4, 8, 16)
+_WITHIN_S = 3600.0
+
+
+def tenancy(request: TenancyRequest) -> int:
+    """Run everything, print the tables, and write the page and the plots."""
+    from rackloop_models.drives import DriveSim
+    from rackloop_models.tenancy import CONDITIONS, Timing, claims, interference, measured, time_line
+
+    schedulers = dict(_scheduler(text) for text in each_once(request.schedulers or SCHEDULERS))
+    scenarios = _scenarios(request)
+    counts = each_once(request.counts) or _COUNTS
+    profile, size_bytes, clock = load_profile(request.profile), size_of(request.size), RealClock()
+    if profile.timing["kind"] != "ssd":
+        raise BadInput(
+            f"profile {profile.name} is of kind {profile.timing['kind']}: conditions are of SSDs; name one, as nvme-ssd"
+        )
+    make_directory(request.out)
+    timing = Timing(request.warm_up_s, request.seconds)
+    whole = f"{counted(len(scenarios), 'scenario')}, {counted(len(schedulers), 'scheduler')}"
+    deadline = Deadline.after(clock, _WITHIN_S)
+    with LocalExecutor(clock) as executor, watched(whole) as progress:
+        sim = DriveSim(executor, profile, size_bytes=size_bytes, seed=request.seed)
+        outcomes = measured(sim, scenarios, counts, schedulers, timing, deadline, progress)
+        with_series = request.out is not None
+        conditions = [one for one in CONDITIONS if one in {scenario.condition for scenario in scenarios}]
+        beside = interference(sim, deadline) if with_series else ()
+        lines = tuple(time_line(sim, condition, deadline) for condition in conditions) if with_series else ()
+    found = Found(profile.name, profile.like, size_bytes, request, outcomes, claims(outcomes), beside, lines)
+    if request.as_json:
+        print_json(model="tenancy", **found.settings(), rows=rows(outcomes), claims=claim_rows(found.claims))
+    else:
+        _print(found)
+    if request.out is not None:
+        from rackloop_cli.model.tenancy_files import write
+
+        names = write(request.out, found)
+        if not request.as_json:
+            say(f"{', '.join(names[:-1])} and {names[-1]} are in {request.out}")
+    return EXIT_PASS
+
+
+def _scheduler(text: str) -> tuple[str, dict[str, Any]]:
+    """A scheduler from ``KIND`` or ``KIND:NAME=VALUE,...``; drivesim knows the parameters."""
+    kind, _, rest = text.partition(":")
+    if kind not in SCHEDULERS:
+        raise BadInput(f"--scheduler {text}: there is no scheduler {kind!r}; {guess(kind, SCHEDULERS)}")
+    parameters: dict[str, Any] = {"kind": kind}
+    for part in filter(None, rest.split(",")):
+        name, equals, value = part.partition("=")
+        if not equals or not NUMBER.fullmatch(value):
+            raise BadInput(f"--scheduler {text}: {part!r} is not NAME=NUMBER, as in gimbal:thresh_max_us=2000")
+        parameters[name] = int(value) if INTEGER.fullmatch(value) else float(value)
+    return text, parameters
+
+
+def _scenarios(request: TenancyRequest) -> tuple[Scenario, ...]:
+    from rackloop_models.tenancy import CONDITIONS, SCENARIOS, load_scenarios
+
+    known = SCENARIOS if request.file is None else load_scenarios(request.file)
+    _require_known("--scenario", request.scenarios, [one.name for one in known])
+    _require_known("--condition", request.conditions, CONDITIONS)
+    found = tuple(
+        one
+        for one in known
+        if (not request.scenarios or one.name in request.scenarios)
+        and (not request.conditions or one.condition in request.conditions)
+    )
+    if not found:
+        conditions = " or ".join(request.conditions)
+        raise BadInput(f"--condition: none of these scenarios is on a {conditions} drive; leave one of the options out")
+    return found
+
+
+def _require_known(option: str, asked: Iterable[str], known: Sequence[str]) -> None:
+    for name in asked:
+        if name not in known:
+            raise BadInput(f"{option} {name}: there is none of that name; {guess(name, known)}")
+
+
+def _print(found: Found) -> None:
+    console = Console()
+    console.print(f"[bold]simulated[/bold] {found.profile}, like {found.like}", highlight=False)
+    for table in _tables(found.outcomes):
+        print_whole(console, table)
+    table = table_of_figures("claim", "published", "ours", "", left={"claim", "published", "ours", ""})
+    for claim in found.claims:
+        table.add_row(claim.claim, claim.published, claim.ours, verdict(claim))
+    print_whole(console, table)
+
+
+def _tables(outcomes: Sequence[Outcome]) -> Iterator[Table]:
+    """One for each scenario and number of tenants."""
+    groups: dict[tuple[Scenario, int], list[Outcome]] = {}
+    for outcome in outcomes:
+        groups.setdefault((outcome.scenario, outcome.count), []).append(outcome)
+    for (scenario, count), members in groups.items():
+        kinds = [f"f-Util {kind.name}" for kind in scenario.kinds]
+        columns = ("scheduler", *kinds, "Jain", "utilisation", "bandwidth", "p50", "p99", "p99.9")
+        title = f"{scenario.name}, {scenario.condition}, {count} tenants"
+        table = table_of_figures(*columns, left={"scheduler"}, title=title)
+        for outcome in members:
+            table.add_row(*_cells(outcome))
+        yield table
+
+
+def _cells(outcome: Outcome) -> Iterator[str]:
+    yield outcome.scheduler
+    for kind in outcome.scenario.kinds:
+        shares = [tenant.f_util for tenant in outcome.of_kind(kind.name)]
+        yield f"{sum(shares) / len(shares):.2f}"
+    yield f"{outcome.jain:.3f}"
+    yield f"{outcome.utilisation:.2f}"
+    yield format_quantity(outcome.bytes_per_s, "B/s")
+    for name in ("p50", "p99", "p99_9"):
+        value = outcome.worst_ns(name)
+        yield "-" if value is None else format_quantity(value / 1e9, "s")

@@ -1,0 +1,246 @@
+"""The files of `rackloop model tenancy --out`: a page, JSON, CSV, and the papers' figures as SVG and PNG."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rackloop.units import format_quantity
+from rackloop_cli.model.tenancy_results import Found, claim_rows, rows
+from rackloop_cli.shared.output import write_files
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from rackloop_models.tenancy import Outcome, Scenario, TimeLine
+    from rackloop_reports.plots import LinePanel
+
+_QUANTILES = {"p50": "p50", "p99": "p99", "p99_9": "p99.9"}
+# Gimbal, section 2.3: the neighbour's bandwidth by its depth, and the victim's that the ratios there come to.
+_PUBLISHED_NEIGHBOUR = ((1.0, 377e6), (8.0, 1275e6))
+_PUBLISHED_VICTIM = ((1.0, 377e6 / (1 - 0.584)), (8.0, 1275e6 / 3.1))
+_LARGE_READS = "128 KiB reads"
+
+
+def write(out: Path, found: Found) -> list[str]:
+    """Write everything; returns the names of the files. Raises BadInput where one cannot be written."""
+    table = io.StringIO()
+    all_rows = rows(found.outcomes)
+    writer = csv.DictWriter(table, list(all_rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(all_rows)
+    document = {
+        "schema": 1,
+        "model": "tenancy",
+        **found.settings(),
+        "rows": all_rows,
+        "claims": claim_rows(found.claims),
+        "interference": [
+            {"neighbour": one.neighbour, "victim": one.victim_points, "neighbours": one.neighbour_points}
+            for one in found.interference
+        ],
+        "time_lines": [
+            {
+                "condition": one.condition,
+                "bandwidths": dict(one.bandwidths),
+                "latencies": dict(one.latencies),
+                "write_cost": one.write_cost,
+            }
+            for one in found.time_lines
+        ],
+    }
+    figures = {name: draw(found) for name, draw in _FIGURES.items()}
+    texts = {
+        "tenancy.json": json.dumps(document, indent=1) + "\n",
+        "tenancy.csv": table.getvalue(),
+        "index.md": page(found, list(figures)),
+    }
+    names = list(texts)
+    write_files(out, texts, "", None)
+    for name, figure in figures.items():
+        write_files(out, {}, name, figure)
+        names += [f"{name}.svg", f"{name}.png"]
+    return names
+
+
+def page(found: Found, figures: Sequence[str]) -> str:
+    """The page of the results: the claims, the figures, a table of every outcome."""
+    return "\n".join(_page(found, figures)) + "\n"
+
+
+def _page(found: Found, figures: Sequence[str]) -> Iterator[str]:
+    yield f"# Tenants on {found.profile}, like {found.like} (simulated)"
+    yield ""
+    yield _caption(found)
+    yield ""
+    yield from claims_table(found)
+    yield ""
+    for name in figures:
+        yield f"![{name}]({name}.svg)"
+        yield ""
+    yield from outcomes_table(found.outcomes)
+
+
+def claims_table(found: Found) -> Iterator[str]:
+    """The claims of the paper beside ours, as Markdown."""
+    yield "| claim | published | ours | verdict |"
+    yield "|---|---|---|---|"
+    for row in claim_rows(found.claims):
+        yield f"| {row['claim']} | {row['published']} | {row['ours']} | {row['verdict']} |"
+
+
+def outcomes_table(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Every outcome, a row each, as Markdown."""
+    yield "| condition | scenario | tenants | scheduler | f-Util | Jain | utilisation | bandwidth | p50 | p99 | p99.9 |"
+    yield "|---|---|---|---|---|---|---|---|---|---|---|"
+    for one in outcomes:
+        shares = " ".join(f"{kind.name} {mean_f_util(one, kind.name):.2f}" for kind in one.scenario.kinds)
+        latencies = " | ".join(
+            "-" if (value := one.worst_ns(name)) is None else format_quantity(value / 1e9, "s") for name in _QUANTILES
+        )
+        yield (
+            f"| {one.scenario.condition} | {one.scenario.name} | {one.count} | {one.scheduler} | {shares} | "
+            f"{one.jain:.3f} | {one.utilisation:.2f} | {format_quantity(one.bytes_per_s, 'B/s')} | {latencies} |"
+        )
+
+
+def mean_f_util(outcome: Outcome, kind: str) -> float:
+    """The mean of the f-Utils of a kind of tenants."""
+    shares = [tenant.f_util for tenant in outcome.of_kind(kind)]
+    return sum(shares) / len(shares)
+
+
+def _caption(found: Found, *more: str, of_scenarios: bool = True) -> str:
+    request, size = found.request, format_quantity(found.size_bytes, "B")
+    times = f": {request.seconds:g} s after {request.warm_up_s:g} s" if of_scenarios else ""
+    return " ".join((*more, f"{found.profile}, {size}, seed {request.seed}, in virtual time{times}."))
+
+
+def _by_scenario(found: Found) -> dict[Scenario, dict[str, Outcome]]:
+    """The outcomes with most tenants, by scenario and scheduler."""
+    most = max(outcome.count for outcome in found.outcomes)
+    groups: dict[Scenario, dict[str, Outcome]] = {}
+    for outcome in found.outcomes:
+        if outcome.count == most:
+            groups.setdefault(outcome.scenario, {})[outcome.scheduler] = outcome
+    return groups
+
+
+def _title(scenario: Scenario, outcomes: dict[str, Outcome]) -> str:
+    count = next(iter(outcomes.values())).count
+    return f"{scenario.name}, {scenario.condition}, {count} tenants"
+
+
+def _fairness(found: Found) -> Figure:
+    from rackloop_reports.plots import TenantBars, tenant_bars
+
+    panels = [
+        TenantBars(
+            _title(scenario, outcomes),
+            [f"{name}\nJain {outcome.jain:.2f}" for name, outcome in outcomes.items()],
+            {
+                f"tenants {number}": [mean_f_util(outcome, kind.name) for outcome in outcomes.values()]
+                for number, kind in enumerate(scenario.kinds, 1)
+            },
+        )
+        for scenario, outcomes in _by_scenario(found).items()
+    ]
+    caption = _caption(found, "Bars: the mean f-Util of each kind of tenants, in the order of the scenario; ideal: 1.")
+    return tenant_bars(panels, "Fairness of schedulers (simulated)", "f-Util", caption, ideal=1.0)
+
+
+def _utilisation(found: Found) -> Figure:
+    from rackloop_reports.plots import TenantBars, tenant_bars
+
+    panels = []
+    for condition in dict.fromkeys(outcome.scenario.condition for outcome in found.outcomes):
+        groups = {one: of for one, of in _by_scenario(found).items() if one.condition == condition}
+        names = list(dict.fromkeys(name for outcomes in groups.values() for name in outcomes))
+        series = {name: [outcomes[name].utilisation for outcomes in groups.values()] for name in names}
+        panels.append(TenantBars(condition, [scenario.name for scenario in groups], series))
+    caption = _caption(found, "The sum of each tenant's bandwidth over its standalone maximum, as it is of all.")
+    return tenant_bars(panels, "Utilisation by schedulers (simulated)", "Utilisation", caption, ideal=1.0)
+
+
+def _tail(found: Found) -> Figure:
+    from rackloop_reports.plots import TailRange, tail_ranges
+
+    panels = [
+        TailRange(
+            _title(scenario, outcomes),
+            {
+                name: {
+                    shown: value / 1e9
+                    for key, shown in _QUANTILES.items()
+                    if (value := outcome.worst_ns(key)) is not None
+                }
+                for name, outcome in outcomes.items()
+            },
+        )
+        for scenario, outcomes in _by_scenario(found).items()
+    ]
+    caption = _caption(found, "Quantiles of that tenant for which they are longest, from arrival to completion.")
+    return tail_ranges(panels, "Tail latency of schedulers (simulated)", caption)
+
+
+def _tenants(found: Found) -> Figure:
+    from rackloop_reports.plots import LinePanel, line_panels
+
+    panels = []
+    for scenario in dict.fromkeys(outcome.scenario for outcome in found.outcomes):
+        lines: dict[str, list[tuple[float, float]]] = {}
+        for outcome in found.outcomes:
+            if outcome.scenario == scenario:
+                lines.setdefault(outcome.scheduler, []).append((outcome.count, outcome.jain))
+        title = f"{scenario.name}, {scenario.condition}"
+        panels.append(LinePanel(title, "Tenants", "Jain's index", lines, is_log2=True))
+    return line_panels(panels, "Fairness by the number of tenants (simulated)", _caption(found))
+
+
+def _interference(found: Found) -> Figure:
+    from rackloop_reports.plots import LinePanel, line_panels
+
+    panels = []
+    for one in found.interference:
+        published = None
+        if one.neighbour == _LARGE_READS:
+            published = {"neighbour, published": _PUBLISHED_NEIGHBOUR, "victim, from its ratios": _PUBLISHED_VICTIM}
+        lines = {"victim": one.victim_points, "neighbour": one.neighbour_points}
+        title = f"Neighbour: {one.neighbour}"
+        panels.append(LinePanel(title, "Neighbour's depth", "Bandwidth", lines, "B/s", published, is_log2=True))
+    caption = _caption(
+        found,
+        "Victim: 4 KiB random reads at depth 32, no scheduler. Published: Gimbal, section 2.3.",
+        of_scenarios=False,
+    )
+    return line_panels(panels, "A tenant beside a neighbour (simulated)", caption)
+
+
+def _time_lines(found: Found) -> Figure:
+    from rackloop_reports.plots import line_panels
+
+    panels = [panel for line in found.time_lines for panel in _time_line(line)]
+    caption = _caption(found, "Four readers of 4 KiB all the time, four writers of 4 KiB from 1 s to 3 s.")
+    return line_panels(panels, "Gimbal over time (simulated)", caption)
+
+
+def _time_line(line: TimeLine) -> Iterator[LinePanel]:
+    from rackloop_reports.plots import LinePanel
+
+    yield LinePanel(f"Congestion control, {line.condition}", "Time, s", "Rate", line.bandwidths, "B/s")
+    yield LinePanel(f"Latency, {line.condition}", "Time, s", "Latency", line.latencies, "s")
+    yield LinePanel(f"Write cost, {line.condition}", "Time, s", "Write cost", {"write cost": line.write_cost})
+
+
+_FIGURES: dict[str, Callable[[Found], Figure]] = {
+    "fairness": _fairness,
+    "tenants": _tenants,
+    "utilisation": _utilisation,
+    "tail-latency": _tail,
+    "interference": _interference,
+    "time-lines": _time_lines,
+}

@@ -1,0 +1,97 @@
+"""The request and the results of `rackloop model tenancy`, and the rows that files and JSON have of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rackloop_models.tenancy import Claim, Interference, Outcome, TimeLine
+
+
+@dataclass(frozen=True, kw_only=True)
+class TenancyRequest:
+    """What to run; empty lists are all there is."""
+
+    file: Path | None
+    scenarios: Sequence[str]
+    conditions: Sequence[str]
+    schedulers: Sequence[str]
+    counts: Sequence[int]
+    seconds: float
+    warm_up_s: float
+    profile: str
+    size: str
+    seed: int
+    out: Path | None
+    as_json: bool
+
+
+@dataclass(frozen=True)
+class Found:
+    """All results of a request."""
+
+    profile: str
+    like: str
+    size_bytes: int
+    request: TenancyRequest
+    outcomes: Sequence[Outcome]
+    claims: Sequence[Claim]
+    interference: Sequence[Interference]
+    time_lines: Sequence[TimeLine]
+
+    def settings(self) -> dict[str, Any]:
+        """What the results are of."""
+        return {
+            "simulated": True,
+            "profile": self.profile,
+            "like": self.like,
+            "bytes": self.size_bytes,
+            "seed": self.request.seed,
+            "warm_up_s": self.request.warm_up_s,
+            "seconds": self.request.seconds,
+        }
+
+
+def rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """A row for each kind of tenants in each outcome, with the figures of all tenants in each."""
+    found = []
+    for outcome in outcomes:
+        for kind in outcome.scenario.kinds:
+            tenants = outcome.of_kind(kind.name)
+            f_utils = [tenant.f_util for tenant in tenants]
+            found.append(
+                {
+                    "condition": outcome.scenario.condition,
+                    "scenario": outcome.scenario.name,
+                    "tenants": outcome.count,
+                    "scheduler": outcome.scheduler,
+                    "utilisation": outcome.utilisation,
+                    "jain": outcome.jain,
+                    "min_max_share": outcome.min_max,
+                    "bytes_per_s": outcome.bytes_per_s,
+                    "kind": kind.name,
+                    "kind_tenants": len(tenants),
+                    "kind_bytes_per_s": sum(tenant.bytes_per_s for tenant in tenants),
+                    "kind_alone_bytes_per_s": tenants[0].alone_bytes_per_s,
+                    "kind_f_util_mean": sum(f_utils) / len(f_utils),
+                    "kind_f_util_min": min(f_utils),
+                    "kind_f_util_max": max(f_utils),
+                    **{f"kind_worst_{name}_ns": outcome.worst_ns(name, kind.name) for name in ("p50", "p99", "p99_9")},
+                }
+            )
+    return found
+
+
+def claim_rows(found: Sequence[Claim]) -> list[dict[str, Any]]:
+    """The claims with a word for each verdict."""
+    return [
+        {"claim": one.claim, "published": one.published, "ours": one.ours, "verdict": verdict(one)} for one in found
+    ]
+
+
+def verdict(claim: Claim) -> str:
+    """Whether a claim agrees, in a word."""
+    return {True: "agrees", False: "differs", None: "unknown"}[claim.agrees]
