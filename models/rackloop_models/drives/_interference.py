@@ -61,7 +61,7 @@ def _beside(large_depth: int, value: Callable[[float, float], float]) -> Measure
 
 
 def _loss_by_writes() -> Measurement[float]:
-    """What the victim loses where a neighbour of its own size and depth writes instead of reading."""
+    """The loss of the victim where a neighbour of its own size and depth writes instead of reading."""
     trials = tuple(
         Trial(State.FILLED, (REST, neighbours(_BLOCK_BYTES, _DEPTH, read_percent=percent))) for percent in (100.0, 0.0)
     )

@@ -1,4 +1,4 @@
-"""What loads of every kind are described by: patterns, arrivals, amounts and regions."""
+"""The parts of a load of any kind: patterns, arrivals, amounts and regions."""
 
 from __future__ import annotations
 

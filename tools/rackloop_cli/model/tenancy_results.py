@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class TenancyRequest:
-    """What to run; empty lists are all there is."""
+    """The selection to run; empty lists are all there is."""
 
     file: Path | None
     scenarios: Sequence[str]
@@ -43,7 +43,7 @@ class Found:
     time_lines: Sequence[TimeLine]
 
     def settings(self) -> dict[str, Any]:
-        """What the results are of."""
+        """The subject of the results."""
         return {
             "simulated": True,
             "profile": self.profile,
@@ -93,5 +93,5 @@ def claim_rows(found: Sequence[Claim]) -> list[dict[str, Any]]:
 
 
 def verdict(claim: Claim) -> str:
-    """Whether a claim agrees, in a word."""
+    """The agreement of a claim, in a word."""
     return {True: "agrees", False: "differs", None: "unknown"}[claim.agrees]
