@@ -172,6 +172,10 @@ impl Prober {
         let verdict = seen.tally.count(self.lba, &finding);
         if verdict == Verdict::WrongDrive {
             seen.last_old_ns = Some(done.complete_ns);
+            // Opened by a link that was not up to date, another port's drive would be read until the deadline.
+            if self.target.as_ref().is_some_and(Target::has_moved) {
+                self.target = None;
+            }
         }
         verdict == Verdict::Right
     }
@@ -230,4 +234,53 @@ fn gave_up(arm: &Arm, seen: &Seen) -> Value {
         "offenders": seen.tally.offenders(),
         "last_old_ns": seen.last_old_ns,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use sector::Drive;
+
+    use super::*;
+
+    /// A file that holds the sector of a drive with this serial.
+    fn drive_in(folder: &std::path::Path, serial: &str) -> Drive {
+        let drive = Drive::new(serial).expect("a good serial");
+        let mut sector = vec![0; SECTOR_BYTES];
+        sector::fill(&mut sector, &drive, 0, 1, 0);
+        std::fs::write(folder.join(serial), sector).expect("a drive");
+        drive
+    }
+
+    #[test]
+    fn a_name_that_led_to_another_drive_is_opened_anew() {
+        let folder = std::env::temp_dir().join(format!("rackprobe-arm-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        drive_in(&folder, "D1");
+        let drive = drive_in(&folder, "D2");
+        let link = folder.join("port");
+        symlink("D1", &link).expect("a link");
+        let name = link.to_str().expect("text");
+        let mut prober = Prober::new(name, 0, 200, false, None, Arrivals::default(), None);
+        prober.open_first().expect("it is there");
+
+        std::fs::remove_file(&link).expect("it is there");
+        symlink("D2", &link).expect("a link");
+        let armed_ns = now_ns();
+        let event = prober.run(&Arm {
+            id: 1,
+            expected: Expected {
+                drive,
+                generation: 1,
+                seed: None,
+            },
+            armed_ns,
+            until_ns: armed_ns + 5_000_000_000,
+        });
+
+        std::fs::remove_dir_all(&folder).expect("it is there");
+        assert_eq!(event["event"], "verified", "{event}");
+        assert_eq!(event["wrong_drive"], 1);
+    }
 }

@@ -33,6 +33,36 @@ fn found_in<'a>(folder: &Path, path: &'a str) -> Cow<'a, str> {
     }
 }
 
+/// Whether the block device with the number `device` is at the port that `path` names.
+///
+/// A link under `/dev/disk/by-path` outlives its drive until udev removes it. A drive of another port that has come in
+/// between may have the kernel's name of the one that went, and the link then leads there. Names that are no port's,
+/// and those of ports that sysfs names otherwise (ATA, SAS), are taken as right.
+pub fn is_of_port(path: &str, device: u64) -> bool {
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let entry = format!("/sys/dev/block/{major}:{minor}");
+    match (path.strip_prefix(FOLDER), std::fs::canonicalize(entry)) {
+        (Some(port), Ok(place)) => is_in_sysfs_at(port, &place),
+        _ => true,
+    }
+}
+
+/// Whether a device with this path in sysfs can have the by-path name `port`: by PCI address and SCSI address.
+fn is_in_sysfs_at(port: &str, place: &Path) -> bool {
+    let has =
+        |fits: &dyn Fn(&str) -> bool| place.iter().filter_map(std::ffi::OsStr::to_str).any(fits);
+    let words: Vec<_> = port.split('-').collect();
+    words.windows(2).all(|pair| match pair {
+        ["pci", address] => has(&|part| part == *address),
+        // The host's number counts from the controller's first in the name, from the machine's first in sysfs.
+        ["scsi", address] => match address.split_once(':') {
+            Some((_, unit)) => has(&|part| part.split_once(':').is_some_and(|(_, at)| at == unit)),
+            None => true,
+        },
+        _ => true,
+    })
+}
+
 /// Whether `name` begins with `port` as a whole: `ata-1` begins `ata-1.0`, not `ata-10`.
 fn begins(name: &str, port: &str) -> bool {
     let is_word = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
@@ -84,6 +114,30 @@ mod tests {
             found("pci-0000:00:1f.2-ata-1", &["pci-0000:00:1f.2-ata-10"]),
             "pci-0000:00:1f.2-ata-1"
         );
+    }
+
+    #[test]
+    fn a_device_is_of_the_port_that_sysfs_has_it_at() {
+        let nvme =
+            Path::new("/sys/devices/pci0000:00/0000:00:04.0/0000:02:00.0/nvme/nvme1/nvme1n1");
+        assert!(is_in_sysfs_at("pci-0000:02:00.0-nvme-1", nvme));
+        assert!(is_in_sysfs_at("pci-0000:02:00.0", nvme));
+        assert!(!is_in_sysfs_at("pci-0000:01:00.0-nvme-1", nvme));
+        assert!(!is_in_sysfs_at("pci-0000:01:00.0", nvme));
+        let disk = Path::new(
+            "/sys/devices/pci0000:00/0000:00:05.0/virtio3/host2/target2:0:1/2:0:1:0/block/sda",
+        );
+        assert!(is_in_sysfs_at("pci-0000:00:05.0-scsi-0:0:1:0", disk));
+        assert!(!is_in_sysfs_at("pci-0000:00:05.0-scsi-0:0:2:0", disk));
+    }
+
+    #[test]
+    fn names_that_sysfs_does_not_have_are_taken_as_right() {
+        let disk = Path::new(
+            "/sys/devices/pci0000:00/0000:00:1f.2/ata3/host2/target2:0:0/2:0:0:0/block/sda",
+        );
+        assert!(is_in_sysfs_at("pci-0000:00:1f.2-ata-1", disk));
+        assert!(is_of_port("/dev/null", 0));
     }
 
     #[test]

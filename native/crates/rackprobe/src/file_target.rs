@@ -1,8 +1,8 @@
 //! A block device or file as target: threads that each execute one blocking, direct request at a time.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -13,8 +13,31 @@ use rustix::fs::OFlags;
 use crate::clock;
 use crate::io::{Access, Broken, Done, Request};
 
+/// What a name leads to: a block device by its number, a file by its file system and inode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Node {
+    Device(u64),
+    File(u64, u64),
+}
+
+impl Node {
+    /// The node that `path` leads to now.
+    pub fn at(path: &str) -> io::Result<Self> {
+        std::fs::metadata(path).map(|found| Self::of(&found))
+    }
+
+    fn of(found: &Metadata) -> Self {
+        if found.file_type().is_block_device() {
+            Self::Device(found.rdev())
+        } else {
+            Self::File(found.dev(), found.ino())
+        }
+    }
+}
+
 /// An open device or file and its I/O threads. A thread that is blocked in the kernel is abandoned.
 pub struct FileTarget {
+    node: Node,
     bytes: u64,
     next_id: u64,
     requests: Sender<(u64, Request)>,
@@ -32,6 +55,7 @@ impl FileTarget {
         }
         let exclusive = access == Access::Write { claims: true } && kind.is_block_device();
         let mut file = open_direct(path, access, exclusive)?;
+        let node = Node::of(&file.metadata()?);
         let bytes = file.seek(SeekFrom::End(0))?;
         let (requests, incoming) = channel();
         let (outgoing, done) = channel();
@@ -42,11 +66,17 @@ impl FileTarget {
             std::thread::spawn(move || serve(&file, &incoming, &outgoing));
         }
         Ok(Self {
+            node,
             bytes,
             next_id: 0,
             requests,
             done,
         })
+    }
+
+    /// The node that was opened.
+    pub fn node(&self) -> Node {
+        self.node
     }
 
     pub fn bytes(&self) -> u64 {

@@ -15,7 +15,7 @@ use crate::buffer::Buffer;
 use crate::by_path;
 use crate::clock;
 use crate::failure::Failure;
-use crate::file_target::FileTarget;
+use crate::file_target::{FileTarget, Node};
 use crate::io::{Access, Broken, Done, Request};
 
 const MOST_URI_BYTES: usize = 4096;
@@ -61,8 +61,14 @@ impl Target {
                 submitted_ns: HashMap::new(),
             }
         } else {
-            let file = FileTarget::open(&path, access, depth);
-            Backend::File(file.map_err(|error| Failure::Target(format!("{name}: {error}")))?)
+            let file = FileTarget::open(&path, access, depth)
+                .map_err(|error| Failure::Target(format!("{name}: {error}")))?;
+            if matches!(file.node(), Node::Device(device) if !by_path::is_of_port(&path, device)) {
+                return Err(Failure::Target(format!(
+                    "{name}: its link leads to a drive of another port, as that of a drive that went"
+                )));
+            }
+            Backend::File(file)
         };
         Ok(Self {
             name: name.to_owned(),
@@ -73,6 +79,16 @@ impl Target {
     /// The name it was opened by.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether its name leads to another device or file by now, or to none. Never so of an export.
+    pub fn has_moved(&self) -> bool {
+        match &self.backend {
+            Backend::Nbd { .. } => false,
+            Backend::File(file) => {
+                Node::at(&by_path::present(&self.name)).ok() != Some(file.node())
+            }
+        }
     }
 
     /// Size in bytes.
