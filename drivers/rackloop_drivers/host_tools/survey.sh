@@ -4,10 +4,11 @@
 read_drive() {
     case $1 in
     nvme*c*n*) ;; # a path of a multipath namespace, which has a node of its own
+    # A namespace is named after its subsystem, whose number need not be that of its controller: nvme2n2 can be nvme1's.
     nvme*n*)
-        ask id-ctrl "$1" nvme id-ctrl "/dev/${1%n*}" -o json
+        ask id-ctrl "$1" nvme id-ctrl "/dev/$1" -o json
         ask id-ns "$1" nvme id-ns "/dev/$1" -o json
-        ask smart-log "$1" nvme smart-log "/dev/${1%n*}" -o json
+        ask smart-log "$1" nvme smart-log "/dev/$1" -o json
         ;;
     *) ask smartctl "$1" smartctl --json=c -x "/dev/$1" ;;
     esac

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from importlib.resources import files
 
 import pytest
 
+from rackloop_drivers import host_tools
 from rackloop_drivers.host_tools._survey import _AT_ONCE
 
 SHELLS = [shell for shell in ("sh", "bash", "dash") if shutil.which(shell)]
@@ -42,3 +44,14 @@ def test_nothing_is_sent_before_the_script_has_ended(shell: str) -> None:
     argv = [shell, "-c", _AT_ONCE.format(script=script), "survey"]
     done = subprocess.run(argv, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert done.stdout == "out1\nout2\nout3err1\nerr2\nerr3"
+
+
+def test_a_namespace_is_asked_by_its_own_node() -> None:
+    """With multipath, nvme2n2 can be of the controller nvme1: no controller's name follows from a namespace's."""
+    reading, _, _ = files(host_tools).joinpath("survey.sh").read_text(encoding="utf-8").partition("ask lsblk -")
+    script = f'ask() {{ echo "$@"; }}\n{reading}\nread_drive nvme2n2\nread_drive nvme2c1n2'
+    done = subprocess.run(["sh", "-c", script], check=True, stdout=subprocess.PIPE, text=True)
+    asked = [line.split() for line in done.stdout.splitlines()]
+    assert [(kind, name, *called[:3]) for kind, name, *called in asked] == [
+        (kind, "nvme2n2", "nvme", kind, "/dev/nvme2n2") for kind in ("id-ctrl", "id-ns", "smart-log")
+    ]
