@@ -13,7 +13,7 @@ use rustix::fs::OFlags;
 use crate::clock;
 use crate::io::{Access, Broken, Done, Request};
 
-/// What a name leads to: a block device by its number, a file by its file system and inode.
+/// The device or file that a name leads to: a block device by its number, a file by its file system and inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Node {
     Device(u64),
