@@ -128,6 +128,7 @@ def test_the_client_of_dmtf_switches_a_system_and_an_outlet(auth: str, boxes: Po
     assert "Explode is no ResetType" in answer.dict["error"]["message"]
     entries = client.get(f"{system['LogServices']['@odata.id']}/SEL/Entries").dict
     assert [entry["Message"] for entry in entries["Members"]] == ["The server was powered off."]
+    assert [entry["SensorType"] for entry in entries["Members"]] == ["PowerUnit"], "as LogEntry of DSP8010 writes it"
     client.logout()
 
     pdu = redfish.redfish_client(boxes.redfish_pdu.url, USER, PASSWORD, cafile=str(boxes.ca_file))

@@ -133,3 +133,26 @@ def test_what_is_left_out_is_something_that_is_found_out() -> None:
     checks = re.search(r"^CHECKS = \((.+)\)$", module, re.MULTILINE)
     assert checks is not None
     assert used == set(checks[1].split(", "))
+
+
+def listeners(roles: Iterable[Path]) -> Iterator[str]:
+    """Roles that would have anything listen beyond the server itself unless a lab asks for it, or fio as a service."""
+    for role in roles:
+        for name, value in (read(role / "defaults" / "main.yml") or {}).items():
+            if name.endswith("_address") and value != "127.0.0.1":
+                yield f"{shown(role)}: {name} is {value}: listen on 127.0.0.1 unless the lab says otherwise"
+            if name.endswith(("_devices", "_luns", "_hosts", "_initiators")) and value:
+                yield f"{shown(role)}: {name} is {value}: offer nothing, to no one, unless the lab says so"
+        for path in sorted(path for path in role.rglob("*") if path.is_file()):
+            if re.search(r"fio\b.*--(?:server|daemonize)", path.read_text(encoding="utf-8")):
+                yield f"{shown(path)}: fio as a server takes jobs that write from anyone: run it for one job"
+
+
+def test_no_role_installs_a_writer_that_asks_for_no_password(tmp_path: Path) -> None:
+    role = tmp_path / "role"
+    (role / "defaults").mkdir(parents=True)
+    (role / "tasks").mkdir()
+    (role / "defaults" / "main.yml").write_text("x_address: 0.0.0.0\nx_devices: [/dev/sdb]\nx_port: 1\n")
+    (role / "tasks" / "main.yml").write_text("- ansible.builtin.command: fio --server=0.0.0.0\n")
+    assert [found.partition(": ")[2].split(" ")[0] for found in listeners([role])] == ["x_address", "x_devices", "fio"]
+    check(listeners(ROLES))

@@ -84,6 +84,7 @@ WRONG_VALUES = [
     ("ports: 8}", "ports: 8, control: {tcp: 'a:70000'}}", "3:55: fabric.control.tcp: expected", ["'a:70000'"]),
     ("ports: 8}", "ports: 8, control: {serial: COM1}}", "3:58: fabric.control.serial: expected", ["/dev/ttyUSB0"]),
     ("driver: flexfabric", "driver: flexfabrik", "3:18: fabric.driver: 'flexfabrik'", ["did you mean 'flexfabric'?"]),
+    ("srv1: {ports:", "d01: {ports:", "11:8: drives.d01: the name d01 is already given at servers.d01", ["rename"]),
     ("srv1: {ports:", "srv1: {stack: comrest, ports:", "5:17: servers.srv1.stack:", ["did you mean 'comreset'?"]),
     ("srv1: {ports:", "srv1: {prots: {}, ports:", "5:10: servers.srv1.prots: unknown key", ["did you mean 'ports'?"]),
     ("srv1: {ports: {p0: 1, p1: 2}", "srv1: {ports: {}", "5:17: servers.srv1.ports: is empty", ["at least one"]),

@@ -42,3 +42,19 @@ def test_a_part_has_no_parts_that_would_outlive_the_lease(leases: Leases) -> Non
     part = leases.request(SRV1, ANN, within=mine.id)
     with pytest.raises(BadInput, match=f"lease {part.id} of lab lab is a part of lease {mine.id}: ask within that one"):
         leases.request(SRV1, ANN, within=part.id)
+
+
+@pytest.mark.parametrize("purpose", ["\x1b[2J", "two\nlines", "x" * 1000])
+def test_a_purpose_that_is_no_line_of_text_is_refused(leases: Leases, purpose: str) -> None:
+    with pytest.raises(BadInput, match="the purpose .* is shown to others: give a line of at most") as refused:
+        leases.request(SRV1, ANN, purpose=purpose)
+    assert "\x1b" not in str(refused.value)
+    assert leases.request(SRV1, ANN, purpose="a line").lease
+
+
+def test_a_stored_purpose_that_steers_a_terminal_is_shown_as_it_is_written(leases: Leases) -> None:
+    ticket = leases.request(SRV1, ANN, purpose="a line")
+    with leases.store.transaction("lab") as tables:
+        tables.rows("UPDATE lease SET purpose = ?", "\x1b[2J")
+    (held,) = leases.held()
+    assert (held.id, held.purpose) == (ticket.id, r"\x1b[2J")

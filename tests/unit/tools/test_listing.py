@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rackloop.errors import BadInput
+from rackloop.lab import registered_drivers
 from rackloop_cli.listing import drivers, labs, plans, tests
 
 TEST = """
@@ -110,6 +111,9 @@ def test_drivers_are_listed_with_their_keys(capsys: pytest.CaptureFixture[str]) 
     assert listed["bmc", "ipmi"][:2] == ["address, user, password, cipher_suite", "rackloop"]
     assert listed["fabric", "static"][0] == ""
     drivers.run(as_json=True)
-    pdus = {one["name"]: one for one in found(capsys)["drivers"] if one["kind"] == "pdu"}
+    all_found = found(capsys)["drivers"]
+    registered = {(kind, name) for kind, named in registered_drivers().items() for name in named}
+    assert {(one["kind"], one["name"]) for one in all_found} == registered
+    pdus = {one["name"]: one for one in all_found if one["kind"] == "pdu"}
     assert pdus["apc"]["keys"]["outlets"] == "How many outlets it has, numbered from 1."
     assert pdus["redfish"]["simulated"]

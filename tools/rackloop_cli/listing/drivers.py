@@ -6,11 +6,11 @@ import inspect
 from typing import Any
 
 from rackloop.errors import EXIT_PASS
-from rackloop.lab import Bmc, Driven, Fabric, Pdu, Phy, load_driver, registered_drivers
+from rackloop.lab import Bmc, Driven, Fabric, Pdu, Phy, SerialConsole, load_driver, registered_drivers
 from rackloop.lab.yaml import field_texts
 from rackloop_cli.listing.rows import print_json, print_rows
 
-_KINDS: tuple[type[Driven], ...] = (Fabric, Phy, Bmc, Pdu)
+_KINDS: tuple[type[Driven], ...] = (Fabric, Phy, Bmc, Pdu, SerialConsole)
 
 
 def run(*, as_json: bool) -> int:
