@@ -16,7 +16,7 @@ from rackloop.errors import RackloopError
 from rackloop.inspection.timeline import ClockOffset
 
 DRIFT_PPM = 500
-"""How fast two clocks drift apart at most: kernels steer theirs by no more."""
+"""The largest drift between two clocks: kernels steer theirs by no more."""
 
 # The time that passes on a clock which runs slow by as much is longer by one part more.
 _SLACK_PPM = DRIFT_PPM + 1

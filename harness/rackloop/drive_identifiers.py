@@ -14,7 +14,7 @@ IDENTIFIERS = ("wwn", "eui64", "nguid", "by_path", "slot")
 """The keys of ``DriveIdentity.identifiers``."""
 
 UNIQUE_IDENTIFIERS = ("serial", "wwn", "eui64", "nguid")
-"""What no two drives may share."""
+"""The identifiers that no two drives may share."""
 
 _PREFIXES = {"wwn": ("wwn-", "naa.", "eui.", "0x"), "eui64": ("nvme-", "eui.", "0x"), "nguid": ("nvme-", "eui.", "0x")}
 _LENGTHS = {"wwn": (16, 32), "eui64": (16,), "nguid": (32,)}

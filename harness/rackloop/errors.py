@@ -16,7 +16,7 @@ EXIT_LAB_FAILED = 3
 EXIT_INTERRUPTED = 130
 
 MOST_SHOWN = 50
-"""How many problems of a file are shown."""
+"""The number of problems of a file that are shown."""
 
 
 class RackloopError(Exception):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rackloop.lab import Lab
 
 Problems = dict[tuple[int, ...], str]
-"""What is wrong with a value, by the place in it: ``()`` is the value itself, ``(2,)`` the third of a list."""
+"""The problems of a value, by the place in it: ``()`` is the value itself, ``(2,)`` the third of a list."""
 
 LONGEST_LIST = 1000
 LONGEST_TEXT = 200
@@ -281,7 +281,7 @@ def erasure_code(default: str | list[str], meaning: str) -> Parameter:
 VOCABULARY: Mapping[str, Callable[..., Parameter]] = {
     made.__name__: made for made in (choice, erasure_code, flag, number, part, size, stack, text, whole)
 }
-"""What test files declare their parameters with."""
+"""The names that test files declare their parameters with."""
 
 
 def _sound(made: Parameter) -> Parameter:

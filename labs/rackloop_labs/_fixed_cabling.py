@@ -9,7 +9,7 @@ from typing import TypeVar
 from rackloop.lab import Drive, Expander, Fabric, Lab
 
 CABLES = "cables"
-"""The driver of the switch that fixed cables are taken for: it joins them, and nobody can tell it anything."""
+"""The driver of the switch that fixed cables are taken for: it joins them, and takes no command."""
 
 _Plugged = TypeVar("_Plugged", Drive, Expander)
 

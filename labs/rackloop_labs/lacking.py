@@ -15,7 +15,7 @@ OF_FAULTS = "fault."
 OF_EQUIPMENT: Mapping[str, str] = {
     "expander.slots": "the slots of an expander are reached by themselves on mock racks only",
 }
-"""What a rack of equipment lacks, and why; the bench of such a rack refuses it in the same words."""
+"""Abilities that a rack of equipment lacks, and why; the bench of such a rack refuses them in the same words."""
 
 
 def _switched(lab: Lab) -> Refusal:

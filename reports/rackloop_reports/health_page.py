@@ -24,13 +24,13 @@ def health_compared_html(health: HealthCompared) -> str:
         told = f"These {len(health.since) + 1} tests asked nothing of the rack: it was read before the first and after"
         parts.append(f"<details><summary>{told} the last of them.</summary><ul>{tests}</ul></details>")
     if health.before is None:
-        parts.append("<p>It was not looked at.</p>")
+        parts.append("<p>Health was not read.</p>")
     elif not alarms:
-        parts.append("<p>Nothing changed that should not have.</p>")
+        parts.append("<p>No unexpected changes.</p>")
     if alarms:
         parts.append(_table(alarms))
     if others:
-        told = f"{counted(len(others), 'change')} that the test explains, or that mean nothing"
+        told = f"{counted(len(others), 'change')} that are expected or informational"
         parts.append(f"<details><summary>{told}</summary>{_table(others)}</details>")
     if health.unread:
         rows = "".join(f"<li>{escape(what)}: {escape(why)}</li>" for what, why in health.unread.items())

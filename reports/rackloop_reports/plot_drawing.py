@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Drawing = tuple[Callable[[], "Figure"], Literal["svg", "png"]]
-"""What draws a figure, and the format that it is wanted in."""
+"""A function that draws a figure in the format it is given."""
 
 # A process more takes a tenth of a second to begin: few plots are drawn sooner by one.
 _FEW = 4

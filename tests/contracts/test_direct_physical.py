@@ -109,7 +109,7 @@ def test_a_fault_that_no_journal_knows_of_is_named_and_left_alone(real: Unleased
     with leased(real.lab, real.store) as lease:
         report = heal(real.lab, real.journal, real.bench.equipment, CLOCK, soon(30), lease=lease)
         assert report.problems == (
-            "slot:node1/p2 stands broken as removed and no journal entry says why; mend it by hand",
+            "slot:node1/p2 has the fault removed, which is not in the journal; clear it by hand",
         )
         assert set(slot.standing(soon(30))) == {"other/1"}
         slot.mend("other/1", soon(30))

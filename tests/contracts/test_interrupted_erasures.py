@@ -85,7 +85,7 @@ def test_an_erasure_that_no_entry_explains_is_reported_and_left_alone(real: Eras
     node = real.note("hdd1", SanitizeMethod.OVERWRITE, is_journalled=False)
     real.says("hdd1", "hdparm", "--user-master", "u", "--security-set-pass", "rackloop", node)
     [problem] = real.heal().problems
-    assert problem.startswith("slot:node2/p1 stands broken as erasing and no journal entry says why")
+    assert problem.startswith("slot:node2/p1 has the fault erasing, which is not in the journal")
     real.bench.equipment.breakable["slot:node2/p1"].mend(KEY, soon(60))
     assert real.heal().found_in_order
 

@@ -121,7 +121,7 @@ def test_one_that_was_marked_in_part_is_given_back_whole(real: Marked) -> None:
     # Whoever comes next asks the server for its notes.
     assert real.bench.equipment.breakable["drive:ssd1"].standing(soon(60)) == {KEY: fault}
     [problem] = real.heal().problems
-    assert problem.startswith("drive:ssd1 stands broken as media_error and no journal entry says why")
+    assert problem.startswith("drive:ssd1 has the fault media_error, which is not in the journal")
     real.bench.equipment.breakable["drive:ssd1"].mend(KEY, soon(60))
     assert real.read("ssd1", OFFSET, 2 * LENGTH) == held
 

@@ -32,9 +32,13 @@ class Ended:
     err: str
 
     def refused(self, status: int, *said: str) -> None:
-        """Assert that it ended with ``status``, said all of ``said`` on standard error, and never as a traceback."""
+        """Assert that it ended with ``status``, said all of ``said`` on standard error, and never as a traceback.
+
+        What it says bears Rackloop's name, as the documents promise, and not pytest's ``ERROR``.
+        """
         assert self.status == status, self
         assert "Traceback" not in self.err, self
+        assert not any(line.startswith("ERROR") for line in self.err.splitlines()), self
         for text in said:
             assert text in self.err, (text, self)
 

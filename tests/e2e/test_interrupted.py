@@ -102,7 +102,7 @@ def test_a_killed_run_is_healed_from_outside(rackloop: CommandLine, after: int) 
     assert "the baseline stands and was read back" in healed.out
     assert standing(rackloop) == 0
     assert drives_behind_ports(rackloop) == LAB.baseline
-    assert "0 acts undone, 0 further ports" in rackloop("heal", "mock").out
+    assert "0 acts undone, 0 other ports" in rackloop("heal", "mock").out
 
 
 def test_the_next_run_heals_first(rackloop: CommandLine) -> None:

@@ -96,7 +96,7 @@ def test_a_run_works_within_a_lease_and_nobody_else_does(rackloop: CommandLine) 
 def test_stealing_asks_leaves_a_record_and_ends_the_other(rackloop: CommandLine) -> None:
     assert rackloop("lab", "up", "mock").status == 0
     running = endless(rackloop)
-    rackloop("heal", "mock", "--steal").refused(2, "in the way: the whole rack held by", "add --yes")
+    rackloop("heal", "mock", "--steal").refused(2, "blocked by: the whole rack held by", "add --yes")
     stolen = rackloop("heal", "mock", "--steal", "--yes")
     assert stolen.status == 0, stolen
     assert "stolen: the whole rack held by" in stolen.out

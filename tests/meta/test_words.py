@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
+from itertools import pairwise
 
 from tests.meta.tree import ROOT, check, files, project, shown
 
 CLAUSE = re.compile(r"(What|Whatever|Whether|Which|Who|Whose|Where|When|How|Why|That)\b")
-NOBODY = re.compile(r"\b(somebody|nobody|whoever)\b", re.IGNORECASE)
+NOBODY = re.compile(r"\b(somebody|nobody(?!:)|whoever)\b", re.IGNORECASE)
+# A label that no drive has; the account of Unix has a colon behind it.
+LABEL = "nobody"
 ROOTS = {*project()["tool"]["hatch"]["build"]["dev-mode-dirs"], "playbooks", "testplans"}
 DOC_COMMENT = re.compile(r"^[ \t]*//([/!])(?!/).*(?:\n[ \t]*//\1(?!/).*)*", re.MULTILINE)
 DOC_MARK = re.compile(r"^[ \t]*//[/!] ?", re.MULTILINE)
@@ -25,6 +29,25 @@ def riddles(text: str) -> list[str]:
         for node, docstring in docstrings
         if NOBODY.search(docstring) or (CLAUSE.match(docstring) and not is_predicate(node, docstring))
     ]
+
+
+def attribute_docstrings(tree: ast.AST) -> Iterator[str]:
+    """The docstrings of constants and fields, such as the help of a description's keys."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            for before, after in pairwise(body):
+                match before, after:
+                    case ast.Assign() | ast.AnnAssign(), ast.Expr(ast.Constant(str() as docstring)):
+                        yield docstring.strip()
+
+
+def vague_words(text: str) -> list[str]:
+    """Texts of a Python source, such as messages, that speak of nobody in particular, and riddles on its fields."""
+    tree = ast.parse(text)
+    said = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    vague = [line for line in said if NOBODY.search(line) and line != LABEL]
+    return [*vague, *(line for line in attribute_docstrings(tree) if CLAUSE.match(line))]
 
 
 def is_predicate(node: DOCUMENTED, docstring: str) -> bool:
@@ -57,6 +80,28 @@ def test_docstrings_are_plain_english() -> None:
         for path in files(".py")
         if path.relative_to(ROOT).parts[0] in ROOTS
         for line in riddles(path.read_text(encoding="utf-8"))
+    )
+
+
+def test_messages_and_the_help_of_fields_are_plain_english() -> None:
+    assert vague_words('raise X(f"{server}: nobody has it")') == [": nobody has it"]
+    assert vague_words('class C:\n    size: int\n    """How large it is."""') == ["How large it is."]
+    assert vague_words('class C:\n    size: int\n    """The size."""\nUSER = "nobody"') == []
+    check(
+        f"{shown(path)}: {line}"
+        for path in files(".py")
+        if path.relative_to(ROOT).parts[0] in ROOTS
+        for line in vague_words(path.read_text(encoding="utf-8"))
+    )
+
+
+def test_documents_name_who_is_meant() -> None:
+    check(
+        f"{shown(path)}: {line.strip()}"
+        for path in files(".md")
+        if "decisions" not in path.parts
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if NOBODY.search(line)
     )
 
 

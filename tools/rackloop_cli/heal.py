@@ -70,14 +70,16 @@ def run(name: str, *, steal: bool = False, yes: bool = False, above: int = 0, as
 def _print(lab: Lab, report: HealReport, console: Console) -> None:
     console.print(
         f"lab {lab.name}: {counted(len(report.undone), 'act')} undone, "
-        f"{counted(len(report.restored_ports), 'further port')} given back their baseline circuits, "
+        f"{counted(len(report.restored_ports), 'other port')} reconnected as the baseline says, "
         f"in {report.took_s:.2f} s",
         soft_wrap=True,
     )
     for orphan in report.ended:
         console.print(f"  ended: {orphan}", soft_wrap=True, markup=False, emoji=False)
     for fault in report.mended:
-        console.print(f"  mended, and no act explains it: {fault}", soft_wrap=True, markup=False, emoji=False)
+        console.print(
+            f"  cleared, though no act in the journal explains it: {fault}", soft_wrap=True, markup=False, emoji=False
+        )
     for problem in report.problems:
         console.print(f"  not healed: {problem}", soft_wrap=True, markup=False, emoji=False)
     console.print("the baseline stands and was read back" if report.is_healed else "the rack is not at its baseline")

@@ -224,7 +224,7 @@ class OverNetwork(Description):
     user: Text | None = None
     """The account on it."""
     password: SecretReference | None = None
-    """Where the account's password is kept, or, without an account, the community."""
+    """The place of the account's password, or, without an account, of the community."""
 
     _login: Login | None = PrivateAttr(default=None)
 
@@ -246,4 +246,4 @@ class OverTls(OverNetwork):
     ca_file: File | None = None
     """The certificate of the authority that signed its own, relative to this file."""
     verify: Flag = True
-    """Whether its certificate is verified; false takes any, and with it any impostor."""
+    """True where its certificate is verified; false takes any, and with it any impostor."""

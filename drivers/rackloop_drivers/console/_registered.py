@@ -26,7 +26,7 @@ class Ser2netConsoleDriver(ConsoleDriver):
     address: (
         Annotated[str, matching(f"(?:rfc2217://)?{_HOST}:{_PORT}", "'host:port', or 'rfc2217://host:port'")] | None
     ) = None
-    """Where it answers: 'host:port' for plain TCP, or 'rfc2217://host:port'; a simulated one makes its own."""
+    """Its address: 'host:port' for plain TCP, or 'rfc2217://host:port'; a simulated one makes its own."""
     baud: Baud = 115_200
     """The speed that the line is set to with rfc2217, 8N1; with plain TCP it is as ser2net has it."""
 

@@ -10,7 +10,7 @@ from rackloop.clock import Deadline
 from rackloop.errors import LabError
 
 WATCHES_S = 10
-"""How long a server looks for a drive that it was told of."""
+"""The time for which a server looks for a drive that it was told of."""
 
 _BY_PATH = "/dev/disk/by-path/"
 

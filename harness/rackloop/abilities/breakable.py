@@ -27,7 +27,7 @@ class Breakable(Protocol):
 
 @runtime_checkable
 class FaultRegister(Protocol):
-    """Says at once what stands broken of many breakable ``parts``, by their names and keys; the others are well."""
+    """Says at once the faults that stand on many breakable ``parts``, by their names and keys; the others are well."""
 
     @property
     def parts(self) -> frozenset[str]: ...

@@ -102,7 +102,7 @@ class Timeline:
         return "\n".join(
             [
                 f"# Evidence on {self.test}, lab {self.lab}, on one time base",
-                "# seconds since the test began, give or take, source, its own stamp, what it said",
+                "# seconds since the test began, error bound, source, its own stamp, text",
                 *(f"# {_about(source)}" for source in self.sources),
                 *(self._rendered(line, width, stamps) for line in self.lines),
                 "",

@@ -48,7 +48,7 @@ class Driven(Description):
 
     kind: ClassVar[str] = ""
     is_simulated: ClassVar[bool] = False
-    """Whether a mock lab has such a box simulated."""
+    """True where a mock lab has such a box simulated."""
 
     driver: str
     """The driver that works the box."""

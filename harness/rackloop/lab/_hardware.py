@@ -47,10 +47,10 @@ class Fabric(Driven):
 
     kind: ClassVar[str] = "fabric"
     is_fixed: ClassVar[bool] = False
-    """Whether nothing in it can be switched, as with cables."""
+    """True where nothing in it can be switched, as with cables."""
 
     ports: Annotated[int, whole(2, 4096)] = 0
-    """How many ports the switch has, numbered from 1."""
+    """The number of the switch's ports, which are numbered from 1."""
     outlet: Outlet | None = None
     """The PDU outlet that feeds the switch, such as pdu1/8."""
 
@@ -112,14 +112,14 @@ class Server(Description):
     """A server and its HBA ports."""
 
     place: Place | None = None
-    """Where it stands, such as {room: lab 2, rack: R7, unit: 12}."""
+    """Its place, such as {room: lab 2, rack: R7, unit: 12}."""
     asset: Text | None = None
     """Its asset tag, as on the label."""
     tags: tuple[Name, ...] = ()
     """Words of your own to choose it by, such as [nvme8]: --servers tag:nvme8 takes a server that has it."""
 
     stack: Annotated[Stack, one_of(Stack, Stack)] = Stack.VANILLA
-    """How the server takes a drive that appears: vanilla, no_timeouts, warm_port or comreset."""
+    """Hot-plug attach behaviour: vanilla, no_timeouts, warm_port or comreset."""
     ports: Annotated[Mapping[Name, Annotated[int, whole(1, 4096)] | None], Field(min_length=1)]
     """The HBA ports, each with the switch port it is wired to, such as {p0: 1, p1: 2}; {p0, p1} without a switch."""
     paths: Mapping[Name, Text] = {}
@@ -131,13 +131,13 @@ class Server(Description):
     console: Annotated[SerialConsole | None, Field(json_schema_extra=_or_driver_alone("console"))] = None
     """The serial console: a driver's name, such as ipmi, or a mapping with where it is."""
     ssh: _SshEndpoint | None = None
-    """Where the server's SSH answers, 'host' or 'host:port'; a simulated lab makes its own."""
+    """The address of the server's SSH, 'host' or 'host:port'; a simulated lab makes its own."""
     known_hosts: File | None = None
     """The known_hosts file with the server's SSH key, relative to this file."""
     user: User = "root"
     """The account to log in to; one other than root must be allowed `sudo -n`, by which its commands run as root."""
     password: SecretReference | None = None
-    """Where the account's password is kept, if it has one."""
+    """The place of the account's password, if it has one."""
     key_file: File | None = None
     """The private SSH key to log in with, relative to this file; by default the agent's keys."""
     jump: Name | None = None
@@ -148,13 +148,13 @@ class JumpHost(Description):
     """A machine that servers are reached from by SSH."""
 
     ssh: _SshEndpoint
-    """Where the jump host's SSH answers, 'host' or 'host:port'."""
+    """The address of the jump host's SSH, 'host' or 'host:port'."""
     known_hosts: File
     """The known_hosts file with the jump host's SSH key, relative to this file."""
     user: User = "root"
     """The account to log in to on the jump host."""
     password: SecretReference | None = None
-    """Where the password of the account on the jump host is kept, if it has one."""
+    """The place of the password of the account on the jump host, if it has one."""
     key_file: File | None = None
     """The private SSH key to log in to the jump host with, relative to this file; by default the agent's keys."""
 
@@ -185,7 +185,7 @@ class Drive(Description):
     size: Size
     """The size, such as 8 GiB or 1.92 TB."""
     timing: Timing = "model"
-    """How a simulated drive takes its time: as the profile's model, ideal (no time), or {rpm: 5400} and the like."""
+    """The timing of a simulated drive: the profile's model, ideal (no time), or {rpm: 5400} and the like."""
     port: Annotated[int, whole(1, 4096)] | None = None
     """The switch port it is wired to."""
     expander: Name | None = None
@@ -193,7 +193,7 @@ class Drive(Description):
     attached: ServerPort | None = None
     """The server port it is attached to in a rack without a switch, such as srv1/p0."""
     scratch: Flag
-    """Whether tests may erase it: true if no byte on it is worth keeping, false and it is never written."""
+    """True if no byte on it is worth keeping, so that tests may erase it; false and it is never written."""
 
     @property
     def traits(self) -> Profile:
@@ -229,7 +229,7 @@ class Expander(Description):
     attached: ServerPort | None = None
     """The server port its uplink is attached to in a rack without a switch, such as srv1/p0."""
     slots: Annotated[int, whole(1, 256)]
-    """How many slots it has, numbered from 0."""
+    """The number of its slots, which are numbered from 0."""
 
 
 class Pdu(Driven):
@@ -238,8 +238,8 @@ class Pdu(Driven):
     kind: ClassVar[str] = "pdu"
 
     outlets: Annotated[int, whole(1, 256)]
-    """How many outlets it has, numbered from 1."""
+    """The number of its outlets, which are numbered from 1."""
     place: Place | None = None
-    """Where it is mounted, such as {rack: R7, unit: 42}."""
+    """Its place, such as {rack: R7, unit: 42}."""
     asset: Text | None = None
     """Its asset tag, as on the label."""

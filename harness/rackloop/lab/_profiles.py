@@ -84,13 +84,13 @@ class Published(Description):
     """A figure that was published of the drive that a profile is like, in SI base units."""
 
     figure: Annotated[str, matching(r"[a-z][A-Za-z0-9]*(?:\.[A-Za-z0-9]+)*", "a figure such as sequential.read.outer")]
-    """Which figure, such as seek.read.average, sequential.read or randread.iops.depth32.4KiB."""
+    """The figure, such as seek.read.average, sequential.read or randread.iops.depth32.4KiB."""
     value: Annotated[float, TEXT, AfterValidator(_value)]
     """Its value with its unit, such as 8.5 ms, 175 MB/s or 98 k."""
     within: Annotated[float, TEXT, AfterValidator(_ratio)]
-    """How far from it the model may be, such as 10%."""
+    """The tolerance of the model, such as 10%."""
     source: Annotated[str, matching(r"(?s)\S.{0,500}", "a sentence that says where it was published")]
-    """Where it was published."""
+    """The publication that has it."""
 
     @property
     def unit(self) -> str:
@@ -111,7 +111,7 @@ class Profile(Description):
     ]
     """The profile's name; the file has the same."""
     protocol: Annotated[str, one_of(("sata", "sas", "nvme"))]
-    """What the drive speaks: sata, sas or nvme."""
+    """The drive's protocol: sata, sas or nvme."""
     model: Text
     """The model that a simulated drive reports."""
     firmware: Text
@@ -119,7 +119,7 @@ class Profile(Description):
     sector_bytes: Annotated[int, whole(512, 65536)]
     """The logical sector, such as 512 or 4096."""
     is_rotational: Annotated[Flag, Field(alias="rotational")]
-    """Whether it has platters."""
+    """True for a hard disk, which has platters."""
     identifiers: tuple[Annotated[str, one_of(IDENTIFIERS)], ...]
     """The identifiers such a drive reports besides its serial, the usual one first; [] where it reports none."""
     like: Text

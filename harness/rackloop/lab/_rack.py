@@ -34,7 +34,7 @@ class Quarantine(Description):
     """The rule that takes a failing part out of service, until an operator or a passed retest lifts it."""
 
     failures: Annotated[int, whole(1, 1000)] = 3
-    """How many tests it has to fail."""
+    """The number of tests that it has to fail."""
     tests: Annotated[int, whole(1, 100000)] = 50
     """Among how many of the lab's last tests."""
 
@@ -45,15 +45,15 @@ class Lab(Description):
     name: Name
     """The lab's identity; its state is kept under this name."""
     kind: Annotated[LabKind, one_of(LabKind, LabKind)]
-    """The way to have the rack: mock (processes), virtual (QEMU guests) or physical."""
+    """Lab type: mock (processes), virtual (QEMU guests) or physical."""
     store: Store = "sqlite"
-    """Where leases and the undo journal are kept: sqlite, or a postgresql:// URL that several people share."""
+    """The store of leases and undo journal: sqlite, or a postgresql:// URL that several people share."""
     controllers: tuple[Text, ...] = ()
     """The machines that Rackloop works on the rack from, such as [ctl1, ctl2]; more than one share a store."""
     fabric: Fabric
-    """What joins server ports to drives, such as {driver: flexfabric, ports: 160}."""
+    """The fabric between server ports and drives, such as {driver: flexfabric, ports: 160}."""
     phy: Phy | None = None
-    """What takes the signal from ports, if not the switch or, without one, the servers, such as {driver: host}."""
+    """The PHY control of ports, if not the switch's or, without one, the servers', such as {driver: host}."""
     servers: Annotated[Mapping[Name, Server], Field(min_length=1)]
     """The servers by name."""
     jump_hosts: Mapping[Name, JumpHost] = {}
@@ -68,9 +68,9 @@ class Lab(Description):
     """The cabling every test starts from: for each server, its ports and the drive or expander each is joined to."""
 
     quarantine: Quarantine = Quarantine()
-    """When a drive, port or server that keeps failing is used no more."""
+    """The failures after which a drive, port or server is used no more."""
     times: Times = Times()
-    """How long things may take on this rack, such as {online: 30 s}, where it is not as usual for its kind."""
+    """Time limits of this rack, such as {online: 30 s}, where they differ from those usual for its kind."""
 
     _source: Path = PrivateAttr(default=Path())
     _missing: Mapping[str, str] = PrivateAttr(default_factory=dict)

@@ -17,19 +17,19 @@ class Times(Description):
     """The times that things may take on this rack. A time that is not given is that of its kind of lab."""
 
     answer: _Time = None
-    """How long a server may take to open an SSH session or begin a command before it counts as hung."""
+    """The time for a server to open an SSH session or begin a command before it counts as hung."""
     reconnect: _Time = None
-    """How long one attempt to log in to a server that is waited for may take."""
+    """The time for one attempt to log in to a server that is waited for."""
     act: _Time = None
-    """How long an act on the rack, or a question to it, may take in a test that says nothing else."""
+    """The time for an act on the rack, or a question to it, in a test that says nothing else."""
     online: _Time = None
-    """How long a drive may take until it answers, from when the switch acted."""
+    """The time for a drive to answer, from when the switch acted."""
     settle: _Time = None
-    """How long servers may take to show what the switch's map says."""
+    """The time for servers to show what the switch's map says."""
     tools: _Time = None
-    """How long a server's tools may take to tell of all its drives."""
+    """The time for a server's tools to report all its drives."""
     boot: _Time = None
-    """How long a server may take from its start until it can be logged in to."""
+    """The time from a server's start until it can be logged in to."""
 
 
 _QUICK_S: Mapping[TimeName, float] = {"answer": 3, "reconnect": 5, "act": 10, "online": 5, "settle": 5, "boot": 600}

@@ -17,7 +17,7 @@ from rackloop.names import NAME, kind_of
 Statistic = float | Literal["max", "min", "mean"]
 
 MOST_TESTS = 10_000
-"""How many tests a plan may come to, repeats included."""
+"""The largest number of tests of a plan, repeats included."""
 
 _QUANTILE = re.compile(r"p([0-9]{1,2}(?:\.[0-9]{1,6})?)")
 _DOTTED = r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*"
@@ -79,7 +79,7 @@ class WrittenInstead(Description):
     on: WrittenOn
     """The lab or the kind of lab that they are for, such as {lab_kind: virtual}."""
     may_skip: tuple[Dotted, ...] = ()
-    """What may be lacking there besides what the entry names, such as [parts]."""
+    """Abilities that may be lacking there besides those of the entry, such as [parts]."""
     parameters: Mapping[Name, Any] = Field(default={}, alias="with")
     """Parameters that differ there, such as {remaps: 40}."""
 
@@ -92,21 +92,21 @@ class WrittenEntry(Description):
     ]
     """The test file below testplans/ without 'test_' and '.py', such as fabric/remap_latency; '::name' for one test."""
     requires: tuple[Dotted, ...] = ()
-    """What the lab must offer for it besides what the test file says itself, such as [fabric.remap]."""
+    """Abilities that the lab must offer besides those of the test file, such as [fabric.remap]."""
     may_skip: tuple[Dotted, ...] = ()
-    """What may be lacking: then it is skipped, not blocked; abilities, parts, equipment, such as [fabric.remap]."""
+    """Abilities, parts or equipment without which it is skipped, not blocked, such as [fabric.remap]."""
     parameters: Mapping[Name, Any] = Field(default={}, alias="with")
     """Parameters that differ from the test file's PARAMETERS, such as {remaps: 400}."""
     differing: tuple[WrittenInstead, ...] = Field(default=(), alias="instead")
     """Parameters that differ on some labs, such as [{on: {lab_kind: virtual}, with: {remaps: 40}}]."""
     limits: tuple[WrittenLimit, ...] = ()
-    """What is demanded of its measures."""
+    """The limits of its measures."""
     repeats: Annotated[int, whole(1, MOST_TESTS)] = 1
-    """How many times it runs."""
+    """The number of its runs."""
     timeout: Seconds | None = None
-    """How long one run of it may take, such as 10 min."""
+    """The time for one run of it, such as 10 min."""
     health: WrittenHealth = WrittenHealth()
-    """What it does to the rack's health on purpose, such as {expect: [media_errors]}."""
+    """The changes of the rack's health that it makes on purpose, such as {expect: [media_errors]}."""
     disturbs: tuple[Name, ...] = ()
     """Drives that may lose their links for a moment though they are not scratch, such as [archive]."""
     labels: Mapping[Name, Text] = {}
@@ -125,7 +125,7 @@ class WrittenProvision(Description):
     variables: Mapping[Name, Any] = Field(default={}, alias="vars")
     """Variables for the playbook, such as {network_tuning_mtu: 1500}; they outrank the roles' defaults."""
     timeout: Seconds = 600.0
-    """How long it may take."""
+    """The time that it may take."""
 
 
 def _from_flag(value: object) -> object:
@@ -145,13 +145,13 @@ class WrittenPlan(Description):
     plan: Name
     """The plan's name, which reports and results carry."""
     purpose: Annotated[str, matching(r"(?s)\S.{0,2000}", "a sentence that says what a pass means")]
-    """What a pass of the plan means, in a sentence."""
+    """The meaning of a pass of the plan, in a sentence."""
     seed: Annotated[int, whole(0, 2**63 - 1)] | None = None
     """The seed of everything random; without it each run chooses its own, and prints it."""
     provision: Annotated[WrittenProvision | None, BeforeValidator(_from_flag), Field(json_schema_extra=_or_a_flag)] = (
         None
     )
-    """Whether the servers are provisioned before the first test: true, or how; false by default."""
+    """True, or the roles, where servers are provisioned before the first test; false by default."""
     servers: tuple[ServerChoice, ...] = ()
     """The servers to lease, such as [srv1, tag:nvme8]: by name, or any with a tag; all by default."""
     tests: Annotated[tuple[WrittenEntry, ...], Field(min_length=1)]

@@ -36,7 +36,7 @@ def mend_unexplained(
     registers: Sequence[FaultRegister],
     deadline: Deadline,
 ) -> tuple[tuple[str, ...], list[str]]:
-    """Mend what stands broken and no entry of the journal explains: what that was, and what is still wrong.
+    """Clear the faults that no entry of the journal explains; returns those cleared, and what is still wrong.
 
     What stands is asked of ``registers``, all at once. Only a simulated rack is touched; what stands in another is
     named with what to do. Cables are left as they are in any: the cabling check names each by what the servers see.
@@ -53,16 +53,16 @@ def mend_unexplained(
             # The server itself is asked as well, and says so.
             continue
         except RackloopError as error:
-            problems.append(f"what stands broken cannot be read: {error}")
+            problems.append(f"the faults that stand cannot be read: {error}")
             continue
         for name, key, kind in _unexplained(broken, breakable, explained):
             if lab.kind != "mock":
-                problems.append(f"{name} stands broken as {kind} and no journal entry says why; mend it by hand")
+                problems.append(f"{name} has the fault {kind}, which is not in the journal; clear it by hand")
                 continue
             try:
                 breakable[name].mend(key, deadline)
             except RackloopError as error:
-                problems.append(f"{name} stands broken as {kind} and cannot be mended: {error}")
+                problems.append(f"{name} has the fault {kind}, which cannot be cleared: {error}")
             else:
                 mended.append(f"{kind} of {name}")
     return tuple(mended), problems

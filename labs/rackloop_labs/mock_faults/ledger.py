@@ -19,7 +19,7 @@ _KEY = re.compile(r"[A-Za-z0-9_./:-]{1,128}")
 Standing = dict[str, Any]
 """Faults of a part by their keys, each as its part's ``faults`` reads it.
 
-What somebody broke by another way than the ledger has no key and goes by a name that begins with ``#``.
+A fault made by other means than the ledger has no key and goes by a name that begins with ``#``.
 """
 
 

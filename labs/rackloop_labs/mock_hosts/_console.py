@@ -15,7 +15,7 @@ _LONGEST_NAME = 64
 
 SYSRQ, KILLED_INIT = "sysrq triggered crash", "Attempted to kill init! exitcode=0x00000009"
 AT_NMI = "NMI: Not continuing"
-"""Why a kernel panics: it was asked to, what it ran ended, or an interrupt came that nothing explains."""
+"""The causes of a panic: it was asked for, the init process ended, or an interrupt came that nothing explains."""
 # The program and the function that it was in, and what the kernel says before.
 _BEFORE = {
     SYSRQ: ("bash", "sysrq_handle_crash+0x16/0x20", "sysrq: Trigger a crash"),

@@ -18,7 +18,7 @@ from rackloop_labs.mock_hosts._view import AttachedDrive, AttachedExpander, HbaP
 _LOG_LINES = 10_000
 
 Place: TypeAlias = tuple[str, int | None]
-"""Where a drive is: a port, and the slot of the expander there."""
+"""The place of a drive: a port, and the slot of the expander there."""
 
 
 @dataclass(frozen=True)

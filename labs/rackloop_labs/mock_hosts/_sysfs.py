@@ -27,7 +27,7 @@ from rackloop_labs.mock_hosts._watch import HostWatch
 SYSRQ_TRIGGER = "sysrq-trigger"
 """The file in ``written`` that is the server's ``/proc/sysrq-trigger``."""
 WRITTEN = ".written"
-"""Where, below ``/sys``, the attributes are that may be written."""
+"""The places below ``/sys`` of the attributes that may be written."""
 
 _T = TypeVar("_T")
 

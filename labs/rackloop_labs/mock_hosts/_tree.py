@@ -16,7 +16,7 @@ class Link:
 
 
 Entry: TypeAlias = str | bytes | Link | None
-"""What a path is: a file with a text or with bytes, a link, or (None) a folder, which may be empty."""
+"""The entry at a path: a file with a text or with bytes, a link, or (None) a folder, which may be empty."""
 
 
 @dataclass

@@ -157,8 +157,8 @@ class HostWatch:
         """Apply every record of what rackd did before now. Raises LabError where some never came to be written."""
         if lost := self.ask("settle")["lost"]:
             raise LabError(
-                f"rackd could not write {lost} records of what it did, so that nobody knows what the servers of this "
-                "lab see; make room on its disk, and bring the lab down and up again"
+                f"rackd could not write {lost} records of what it did, so that it is not known what the servers of "
+                "this lab see; make room on its disk, and bring the lab down and up again"
             )
         *lines, self._partial = (self._partial + self._records.read()).split(b"\n")
         for line in lines:

@@ -11,7 +11,7 @@ from rackloop.lab import Lab
 from rackloop_labs.virtual_rack.guest_drives import PluggedDrive
 
 SATA_PORTS = 6
-"""How many SATA drives a guest takes."""
+"""The number of SATA drives that a guest takes."""
 
 _AHCI = "pci-0000:00:1f.2"
 

@@ -38,7 +38,7 @@ def moved_only_when_reconfigured(history: History) -> Findings:
                     broken.append(f"{', '.join(sorted(away))} was at no server when {event.name} was done")
             case Mapped() | Unmapped():
                 if not is_on and event.drive in known:
-                    broken.append(f"{event.drive} moved at {event.t_s:g} s, and nobody was reconfiguring")
+                    broken.append(f"{event.drive} moved at {event.t_s:g} s, outside a reconfiguration")
                 known.add(event.drive)
                 (away.discard if isinstance(event, Mapped) else away.add)(event.drive)
     return Findings(seen, broken)

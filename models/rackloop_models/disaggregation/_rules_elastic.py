@@ -61,7 +61,7 @@ def the_policy_chooses_for_each_io(history: History) -> Findings:
     for io in ios:
         choice = chosen.get(-1 if io.io is None else io.io)
         if choice is None:
-            broken.append(f"nobody chose a server for the I/O on {io.record}")
+            broken.append(f"no server was chosen for the I/O on {io.record}")
         elif (choice.drive, choice.server) != (io.drive, io.server) or choice.t_s > io.ended_s:
             broken.append(f"the I/O on {io.record} was for {choice.server}, and {io.server} did it")
     return Findings(len(ios), broken)

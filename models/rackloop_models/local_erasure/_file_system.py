@@ -25,7 +25,7 @@ from rackloop_models.local_erasure._store import LocalStore
 from rackloop_models.local_erasure._stored_file import StoredFile
 
 LEFT_BY_LIBFUSE = ".fuse_hidden"
-"""How libfuse names a file that was removed while somebody had it open."""
+"""The name that libfuse gives a file that was removed while it was open."""
 
 _FILE_MODE = stat.S_IFREG | 0o644
 _FOLDER_MODE = stat.S_IFDIR | 0o755

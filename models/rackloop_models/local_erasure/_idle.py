@@ -5,7 +5,7 @@ from __future__ import annotations
 from rackloop_models.local_erasure._file_system import FileSystem
 
 IDLE_S = 0.5
-"""How long nobody must have asked, by default: longer than the pauses of a program that copies files."""
+"""The default time without a request before idle work: longer than the pauses of a program that copies files."""
 
 _AT_ONCE_GROUPS = 4
 # Redundancy does not wait for longer than this for those who never stop asking.

@@ -32,7 +32,7 @@ from rackloop_models.local_erasure._volume import Volume
 
 CACHE_BYTES = 64 << 20
 IN_FLIGHT_BYTES = 16 << 20
-"""What does for a hard disk: more than it reads in a tenth of a second."""
+"""Enough for a hard disk: more than it reads in a tenth of a second."""
 # A transaction is sure to have room for these.
 _MOVES_AT_ONCE = 16
 

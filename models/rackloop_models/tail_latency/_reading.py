@@ -10,11 +10,11 @@ from rackloop_models.erasure import require_probability
 from rackloop_models.tail_latency._codes import SECTOR_BYTES
 
 SECTOR_S = 60 / 7200 / 250
-"""What a sector takes that does not fail: 7200 revolutions a minute, 250 sectors a track."""
+"""The time of a sector that does not fail: 7200 revolutions a minute, 250 sectors a track."""
 MOST_SECTORS = 10_000_000
 
 Charge = Literal["missing", "most"]
-"""What the last group's decoding is charged: for what it is missing, as eq. 7-9 say, or the most there can be."""
+"""The charge for decoding the last group: for what it is missing, as eq. 7-9 say, or the most there can be."""
 
 
 @dataclass(frozen=True)

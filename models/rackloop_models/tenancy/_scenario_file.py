@@ -62,7 +62,7 @@ class WrittenKind(Description):
     """Tenants that are alike."""
 
     name: Name
-    """What they are called; a number follows."""
+    """Their name, which a number follows."""
     block: Bytes
     """The size of a request, such as 4 KiB."""
     depth: Annotated[int, whole(1, 65_536)] | None = None
@@ -72,7 +72,7 @@ class WrittenKind(Description):
     read_percent: Percent = 100.0
     """Share of reads."""
     pattern: Annotated[str, one_of(("random", "sequential"))] = "random"
-    """Where requests go."""
+    """The access pattern."""
     region: Bytes | None = None
     """The part of the drive that each has; else an equal part of the rest."""
     weight: Positive = 1.0

@@ -120,7 +120,7 @@ def recovery_matrix(cells: Sequence[RecoveryCell], source: Source) -> Figure:
         figure,
         source.caption(
             f"{asked:,} answers: correct ones of all. Where more is lost than the code recovers, an "
-            "answer must be a loud failure. Orange, with white words: wrong data, a failure only if silent corruption "
+            "answer must be a loud failure. Orange: wrong data, a failure only if silent corruption "
             "must be detected. Yellow: unknown, or an error where there should be data."
         ),
     )

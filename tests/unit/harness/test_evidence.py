@@ -106,7 +106,7 @@ def test_a_timeline_says_whose_stamp_it_is_how_good_it_is_and_what_was_not_read(
     timeline = merge("fabric/x", "mock (simulated)", 10**9, 4 * 10**9, lines, sources, most_of_each=100)
     assert str(timeline).splitlines() == [
         "# Evidence on fabric/x, lab mock (simulated), on one time base",
-        "# seconds since the test began, give or take, source, its own stamp, what it said",
+        "# seconds since the test began, error bound, source, its own stamp, text",
         "# switch: on the run's clock",
         "# srv1 kernel: its clock is known to 0.500 ms",
         "# srv3 SEL: not read: bmc: no answer",

@@ -154,7 +154,7 @@ def test_faults_of_a_real_rack_that_no_entry_explains_are_named_and_not_touched(
     bench.lab = bench.lab.model_copy(update={"kind": LabKind.VIRTUAL})
     bench.rack.parts["drive:d01"].broken["k"] = {"kind": "hang"}
     report = bench.heal()
-    assert report.problems == ("drive:d01 stands broken as hang and no journal entry says why; mend it by hand",)
+    assert report.problems == ("drive:d01 has the fault hang, which is not in the journal; clear it by hand",)
     assert bench.rack.parts["drive:d01"].broken
 
 
@@ -162,7 +162,7 @@ def test_a_register_that_cannot_be_read_is_named_and_the_rest_is_healed(bench: B
     bench.acting.fabric.apply(Open(frozenset({1})), bench.deadline)
     bench.rack.register.is_silent = True
     report = bench.heal()
-    assert report.problems == ("what stands broken cannot be read: nobody answers",)
+    assert report.problems == ("the faults that stand cannot be read: nobody answers",)
     assert bench.switch.live == BASELINE
 
 
@@ -184,7 +184,7 @@ def test_a_tool_that_is_missing_and_a_refusal_are_named_and_the_rest_is_healed(
         bench.rack.parts[name].mending = fail
     report = bench.heal()
     assert report.problems == (
-        f"drive:d03 stands broken as hang and cannot be mended: {failure}",
+        f"drive:d03 has the fault hang, which cannot be cleared: {failure}",
         f"control: {failure}",
         f"power port srv1: {failure}",
         f"drive:d01: {failure}",

@@ -29,9 +29,10 @@ def completed(words: str, at: int, folder: Path) -> list[str]:
         ("rackloop run smoke --lab my", 4, "my-rack"),
         ("rackloop fabric my", 2, "my-rack"),
         ("rackloop heal my", 2, "my-rack"),
+        ("rackloop test show fabric/remap_l", 3, "fabric/remap_latency"),
     ],
 )
-def test_verbs_labs_and_plans_are_completed(tmp_path: Path, words: str, at: int, offered: str) -> None:
+def test_verbs_labs_plans_and_tests_are_completed(tmp_path: Path, words: str, at: int, offered: str) -> None:
     (tmp_path / "labs").mkdir()
     (tmp_path / "labs" / "my-rack.yaml").touch()
     assert completed(words, at, tmp_path) == [offered]

@@ -115,5 +115,5 @@ def test_drivers_are_listed_with_their_keys(capsys: pytest.CaptureFixture[str]) 
     registered = {(kind, name) for kind, named in registered_drivers().items() for name in named}
     assert {(one["kind"], one["name"]) for one in all_found} == registered
     pdus = {one["name"]: one for one in all_found if one["kind"] == "pdu"}
-    assert pdus["apc"]["keys"]["outlets"] == "How many outlets it has, numbered from 1."
+    assert pdus["apc"]["keys"]["outlets"] == "The number of its outlets, which are numbered from 1."
     assert pdus["redfish"]["simulated"]

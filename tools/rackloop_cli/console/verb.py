@@ -175,7 +175,7 @@ def _say_who_holds(lab: Lab, server: str, state: LabState, clock: Clock, *, forc
         print(f"[rackloop: {lease}]", file=sys.stderr)
     if force or any(lease.holder.process is None and lease.holder.user == here.user for lease in held):
         return True
-    whose = "" if held else f"nobody holds {server}; "
+    whose = "" if held else f"{server} is not leased; "
     how = f"to type, lease it (`rackloop lab lease {lab.name} --servers {server}`), or add --force"
     print(f"[rackloop: {whose}reading only: {how}]", file=sys.stderr)
     return False

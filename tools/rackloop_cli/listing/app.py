@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from rackloop_cli.shared.completion import complete_test
 from rackloop_cli.shared.groups import Group
 from rackloop_cli.shared.options import TestplansOption
 
@@ -40,7 +41,9 @@ def list_tests(testplans: TestplansOption = None, as_json: JsonOption = False) -
 
 @test_app.verb("show", "rackloop test show fabric/remap_latency", "rackloop test show fabric/phy_drop --json")
 def show_test(
-    test: Annotated[str, typer.Argument(metavar="TEST", help="A test by its name in plans.")],
+    test: Annotated[
+        str, typer.Argument(metavar="TEST", help="A test by its name in plans.", autocompletion=complete_test)
+    ],
     testplans: TestplansOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -220,11 +220,11 @@ def _show(console: Console, found: Found, lab: Lab) -> None:
     )
     taking = taking_of(lab)
     table = plain_table()
-    for name in ("", "begins", "stands"):
+    for name in ("", "start", "duration"):
         table.add_column(name, justify="right", no_wrap=True)
     for name in ("fault", "target"):
         table.add_column(name, no_wrap=True)
-    for name in ("with", "takes"):
+    for name in ("with", "affects"):
         table.add_column(name)
     for number, step in enumerate(schedule.steps, 1):
         taken = taking(step.fault)

@@ -1,4 +1,4 @@
-"""Completion of names in a shell: labs and plans, as the commands find them."""
+"""Completion of names in a shell: labs, plans and tests, as the commands find them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,13 @@ def complete_lab(incomplete: str) -> list[str]:
 def complete_plan(incomplete: str) -> list[str]:
     """The names of plans, and the files and folders, that begin with ``incomplete``."""
     return _described("testplans", incomplete)
+
+
+def complete_test(incomplete: str) -> list[str]:
+    """The names in plans of the shipped tests, that begin with ``incomplete``."""
+    from rackloop.plan import files_by_name
+
+    return sorted(name for name in files_by_name(data_path("testplans")) if name.startswith(incomplete))
 
 
 def _described(folder: Literal["labs", "testplans"], incomplete: str) -> list[str]:

@@ -30,7 +30,7 @@ def stealing(leases: Leases, wanted: Parts, terms: LeaseTerms, *, yes: bool) -> 
     if not holding:
         return terms
     for lease in holding:
-        print(f"in the way: {lease}", file=sys.stderr)
+        print(f"blocked by: {lease}", file=sys.stderr)
     if not yes:
         if not sys.stdin.isatty():
             raise BadInput("--steal ends the leases above and asks first; there is no terminal to ask on: add --yes")

@@ -26,7 +26,7 @@ from rackloop_models.local_erasure import (
 )
 
 HALF_PUT = ".rackloop-put.half"
-"""What is being put is called so until all of it is there. One for all names: who puts has the drive."""
+"""The name of a file until all of it has been put; one for all, as there is one writer a drive."""
 
 # A switch that moves the drive holds its requests for half a minute at most.
 _IO_S = 60.0

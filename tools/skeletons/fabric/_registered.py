@@ -17,9 +17,9 @@ class ExampleFabricDriver(FabricDriver):
     """A switch that is an example box."""
 
     ports: Annotated[int, whole(2, 4096)] = 16
-    """How many ports the switch has, numbered from 1."""
+    """The number of the switch's ports, which are numbered from 1."""
     address: Text | None = None
-    """Where the switch answers, as host or host:port."""
+    """The switch's address, as host or host:port."""
 
     def lacking(self) -> Iterator[tuple[str, str]]:
         """The address."""

@@ -17,7 +17,7 @@ class ExamplePhyDriver(PhyDriver):
     """An example box that takes the signal from ports."""
 
     address: Text | None = None
-    """Where the box answers, as host or host:port."""
+    """The box's address, as host or host:port."""
 
     def lacking(self) -> Iterator[tuple[str, str]]:
         """The address."""

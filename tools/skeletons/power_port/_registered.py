@@ -17,7 +17,7 @@ class ExamplePduDriver(PduDriver):
     """A unit that is an example box."""
 
     address: Text | None = None
-    """Where the unit answers, as host or host:port."""
+    """The unit's address, as host or host:port."""
 
     def lacking(self) -> Iterator[tuple[str, str]]:
         """The address."""

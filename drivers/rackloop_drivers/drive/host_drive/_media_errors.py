@@ -18,7 +18,7 @@ from rackloop_drivers.host_tools import NoDriveThere, read_drive
 
 MEDIA_ERROR = "media_error"
 MOST_BYTES = 256 << 10
-"""What the sectors of one fault may hold: it is kept in the fault's note."""
+"""The size of the sectors of one fault, whose data is kept in the fault's note."""
 
 _FIELDS = frozenset({"kind", "lba", "sectors", "mode", "on"})
 _SIZES = """

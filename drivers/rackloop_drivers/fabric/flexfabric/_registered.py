@@ -31,11 +31,11 @@ class FlexFabricDriver(FabricDriver):
     is_simulated: ClassVar[bool] = True
 
     ports: Annotated[int, whole(2, 4096)] = REFERENCE_SWITCH_PORTS
-    """How many ports the switch has, numbered from 1."""
+    """The number of the switch's ports, which are numbered from 1."""
     control: Control = Control(tcp="auto", serial="auto")
-    """Where the switch answers, such as {tcp: 'switch.lab.example:5025'}; a simulated lab makes both by default."""
+    """The switch's addresses, such as {tcp: 'switch.lab.example:5025'}; a simulated lab makes both by default."""
     pace: Flag = False
-    """Whether a simulated serial line is held to the speed of its baud rate."""
+    """True where a simulated serial line is held to the speed of its baud rate."""
 
     def lacking(self) -> Iterator[tuple[str, str]]:
         """Its control."""

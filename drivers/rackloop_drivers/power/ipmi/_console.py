@@ -67,8 +67,8 @@ class IpmiConsole(StreamConsole):
     def _refusal(self, complaints: str) -> RackloopError:
         if "already active" in complaints:
             return LabError(
-                f"{self.where}: another session has the console, and a controller has one; end that session, or, where "
-                "nobody has it any more, `ipmitool sol deactivate`"
+                f"{self.where}: another session has the console, and a controller has one; end that session, or, once "
+                "it is unused, `ipmitool sol deactivate`"
             )
         if "payload disabled" in complaints.lower():
             return LabError(f"{self.where}: it is disabled; enable it with `ipmitool sol set enabled true`")

@@ -67,7 +67,7 @@ class IpmiConsoleDriver(ConsoleDriver):
     by_bmc: ClassVar[frozenset[str]] = frozenset({"ipmi", "redfish"})
 
     address: Text | None = None
-    """Where the controller's IPMI answers, 'host' or 'host:port'; by default the host of the bmc."""
+    """The address of the controller's IPMI, 'host' or 'host:port'; by default the host of the bmc."""
     cipher_suite: _CipherSuite | None = None
     """The cipher suite to log in with; by default that of the bmc, or 17."""
 

@@ -15,7 +15,7 @@ from rackloop.names import guess
 from rackloop.safety.undo import UndoFailed
 
 Condition = Callable[[], bool]
-"""Whether a reason to begin no fault holds now."""
+"""True where a reason to begin no fault holds now."""
 
 _POLL_NS = 20_000_000
 # A begin that is later than this was kept waiting; what comes after it keeps its distance.

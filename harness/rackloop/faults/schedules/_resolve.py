@@ -39,7 +39,7 @@ def words_of(lab: Lab) -> dict[str, tuple[str, ...]]:
 
 
 Unsupported = Callable[[FaultSpec], str | None]
-"""Why the rack or a lease cannot make a fault that the description allows; None where it can."""
+"""The reason why the rack or a lease cannot make a fault that the description allows; None where it can."""
 
 
 def all_supported(_fault: FaultSpec) -> None:

@@ -13,7 +13,7 @@ from rackloop.units import NUMBER
 
 _MOST = 10_000
 MOST_DRAWN = 10_000
-"""How many faults a random schedule may draw on average."""
+"""The number of faults that a random schedule may draw on average."""
 
 
 def _weight(value: object, _info: ValidationInfo) -> float:
@@ -70,13 +70,13 @@ class WrittenStep(Description):
     """A fault at a moment."""
 
     at: Moment
-    """When it begins, from the beginning of the schedule, such as 1.5 s."""
+    """The time it begins, from the beginning of the schedule, such as 1.5 s."""
     lasts: Seconds
-    """How long it stands, such as 500 ms."""
+    """Its duration, such as 500 ms."""
     fault: FaultName
     """The kind of fault, such as hang."""
     target: Target
-    """What is broken, as the lab names it: d01, srv1, srv1.p0, switch."""
+    """The part to break, as the lab names it: d01, srv1, srv1.p0, switch."""
     parameters: Mapping[Name, Any] = Field(default={}, alias="with")
     """The fault's parameters that differ from its defaults, such as {factor: 10}."""
 
@@ -87,13 +87,13 @@ class WrittenChoice(Description):
     fault: FaultName
     """The kind of fault, such as hang."""
     targets: Annotated[tuple[Target, ...], Field(min_length=1, json_schema_extra=_or_one), BeforeValidator(_from_one)]
-    """What may be broken: names of the lab, or drives, ports or servers for all that it has."""
+    """The parts that may be broken: names of the lab, or drives, ports or servers for all that it has."""
     lasts: Annotated[
         tuple[Seconds, ...], Field(min_length=1, max_length=2, json_schema_extra=_or_one), BeforeValidator(_from_one)
     ]
-    """How long it stands, such as 500 ms, or the least and the most, such as [100 ms, 2 s]."""
+    """Its duration, such as 500 ms, or the least and the most, such as [100 ms, 2 s]."""
     weight: Annotated[float, Scalar(_weight, {"type": "number"})] = 1.0
-    """How often it is drawn, beside the weights of the others."""
+    """Its weight in the draw, beside those of the others."""
     parameters: Mapping[Name, Any] = Field(default={}, alias="with")
     """The fault's parameters that differ from its defaults, such as {factor: 10}."""
 
@@ -110,17 +110,17 @@ class WrittenSchedule(Description):
     most: Annotated[WrittenBound, BeforeValidator(_from_number), Field(json_schema_extra=or_a_text)] = WrittenBound()
     """The most that may be broken at once: a number for all, or such as {faults: 2, drives: 4, servers: 1}."""
     recovery: Moment = 0.0
-    """How long nothing is broken before the next fault begins, unless another one stands."""
+    """The time without a fault before the next one begins, unless another one stands."""
     pause: Annotated[tuple[Name, ...], BeforeValidator(_from_one)] = ()
     """Conditions of the test while which no fault begins, such as [recovering]."""
     repeats: Annotated[int, whole(1, _MOST)] = 1
-    """How many times the steps are gone through."""
+    """The number of times that the steps are played."""
     steps: tuple[WrittenStep, ...] = ()
     """The faults, in the order they begin."""
     duration: Seconds | None = None
-    """How long faults are drawn, such as 30 s."""
+    """The time for which faults are drawn, such as 30 s."""
     every: Seconds | None = None
-    """How long it is from one drawn fault to the next on average, such as 2 s."""
+    """The mean time from one drawn fault to the next, such as 2 s."""
     random: tuple[WrittenChoice, ...] = ()
     """The faults that may be drawn."""
 

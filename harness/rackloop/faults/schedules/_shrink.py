@@ -69,7 +69,7 @@ def shrink(
     if not search.fails(search.best):
         raise LabError(
             f"schedule {schedule.name} did not fail {times} of {times} times, so that it cannot be shrunk: "
-            + ("it failed sometimes; try fewer times" if search.flaky else "it did not")
+            + ("it failed sometimes; try fewer times" if search.flaky else "it never failed")
         )
     is_interrupted = False
     try:

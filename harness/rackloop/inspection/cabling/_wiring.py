@@ -23,7 +23,7 @@ class ServerPort(NamedTuple):
 
 
 Plug = ServerPort | str
-"""What is plugged into a socket: a server port, or a drive or expander by its name."""
+"""The part that is plugged into a socket: a server port, or a drive or expander by its name."""
 
 
 @dataclass(frozen=True)

@@ -152,7 +152,7 @@ KERNEL_MESSAGES: Mapping[str, Rule] = {
         Rule("kernel.io_error", "a request to a drive failed", _PRODUCT, _LINK, pattern=r"\bI/O error, dev "),
     )
 }
-"""What a kernel says when something is wrong, by the rule's name; other messages are kept without an alarm."""
+"""A kernel's messages that something is wrong, by the rule's name; others are kept without an alarm."""
 
 BOOT_ID = Rule("boot_id", "the server restarted during the test", _LAB, _POWER)
 MISSING = Rule("missing", "it could be read before the test, and cannot be afterwards", _LAB)

@@ -44,7 +44,7 @@ class Description(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     instead: ClassVar[Mapping[str, str]] = {}
-    """What to do instead of giving a key that only others of its kind have."""
+    """Advice in place of a key that only others of its kind have."""
 
     @classmethod
     def chosen(cls, written: object) -> type[Description]:  # noqa: ARG003 - for those that choose
