@@ -115,9 +115,11 @@ impl Recorded {
             kind: match line.op {
                 0 => Kind::Read,
                 1 => Kind::Write,
-                other => return Err(format!(
+                other => {
+                    return Err(format!(
                     "op {other} is neither 0, a read, nor 1, a write; leave other operations out"
-                )),
+                ))
+                }
             },
             offset: line.offset_bytes,
             bytes: line.size_bytes,
