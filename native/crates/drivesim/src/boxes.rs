@@ -86,7 +86,7 @@ pub fn run<'a>(
 }
 
 /// Let all drives rest until the latest of their times; returns it.
-fn level(drives: &mut [Drive]) -> Result<u64, Failure> {
+pub fn level(drives: &mut [Drive]) -> Result<u64, Failure> {
     let at_ns = drives.iter().map(Drive::now_ns).max().unwrap_or(0);
     for drive in drives {
         drive.rest_until(at_ns)?;

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::blob_document::BlobStore;
 use crate::load_document::{check_seconds, Load};
 use crate::sequential_read_document::SequentialRead;
 use crate::steps::Steps;
@@ -26,6 +27,9 @@ pub enum Experiment {
     Tenants(Tenants),
     /// Tenants that share the drives of a box.
     Box(Tenants),
+    /// Key-value stores of many clients on the drives of some boxes.
+    #[serde(rename = "blobstore")]
+    BlobStore(BlobStore),
     /// Idle time.
     Idle(Idle),
     /// Reset to the state as delivered.
@@ -93,6 +97,7 @@ impl Experiment {
             Self::Steps(steps) => steps.check(bytes, u64::from(sector_bytes)),
             Self::Tenants(tenants) => tenants.check(bytes, sector_bytes),
             Self::Box(tenants) => tenants.check_box(bytes, sector_bytes, drives),
+            Self::BlobStore(store) => store.check(bytes, sector_bytes, drives),
             Self::Idle(idle) => check_seconds("seconds", idle.seconds),
             Self::Sanitize(_) => Ok(()),
         }
@@ -106,6 +111,7 @@ impl Experiment {
             Self::SequentialRead(read) => &read.name,
             Self::Steps(steps) => &steps.name,
             Self::Tenants(tenants) | Self::Box(tenants) => &tenants.name,
+            Self::BlobStore(store) => &store.name,
             Self::Idle(idle) => &idle.name,
             Self::Sanitize(sanitize) => &sanitize.name,
         }

@@ -1,5 +1,9 @@
 //! drivesim: experiments on a drive model in virtual time.
 
+mod blob_client;
+mod blob_document;
+mod blob_result;
+mod blob_store;
 mod blocks;
 mod box_result;
 mod boxes;
@@ -95,6 +99,10 @@ fn run() -> Result<(), Failure> {
             print(&line(&boxes::run(tenants, &mut drives, seed)?));
             continue;
         }
+        if let Experiment::BlobStore(store) = experiment {
+            print(&line(&blob_store::run(store, &mut drives, seed)?));
+            continue;
+        }
         // Drives are alike, and so is what they go through; the result is that of the first.
         for (place, drive) in drives.iter_mut().enumerate() {
             let result = run_on(experiment, drive, seed)?;
@@ -115,6 +123,9 @@ fn run_on(experiment: &Experiment, drive: &mut Drive, seed: u64) -> Result<Vec<u
         Experiment::Steps(steps) => line(&steps::run(steps, drive)?),
         Experiment::Tenants(tenants) => line(&tenants::run(tenants, drive, seed)?),
         Experiment::Box(tenants) => line(&boxes::run(tenants, slice::from_mut(drive), seed)?),
+        Experiment::BlobStore(store) => {
+            line(&blob_store::run(store, slice::from_mut(drive), seed)?)
+        }
         Experiment::Idle(idle) => {
             drive.rest_until(drive.now_ns() + (idle.seconds * 1e9).round() as u64)?;
             line(&Done::new("idle", &idle.name, drive))
