@@ -17,6 +17,7 @@ model_app = Group(
     "rackloop model curves sata-hdd --out curves",
     "rackloop model erasure tail --out tail",
     "rackloop model tenancy --out tenancy",
+    "rackloop model cost --out cost",
 )
 model_app.add_typer(model_erasure_app, name="erasure")
 
@@ -130,3 +131,23 @@ def model_tenancy(
         as_json=as_json,
     )
     raise typer.Exit(verb.tenancy(asked))
+
+
+@model_app.verb("cost", "rackloop model cost --out cost", "rackloop model cost --inputs my-boxes.yaml --json")
+def model_cost(
+    inputs: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A file of inputs; else that of the small-core box.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Directory for JSON, CSV and the plot; else none.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare the cost of two storage boxes over years.
+
+    Purchase and operation apart: energy by watts, price and PUE, rack space, maintenance. Says for each input where a
+    published saving comes out and where it does not; that it differs is told and not judged: the exit code is 0.
+    """
+    from rackloop_cli.model import cost as verb
+
+    raise typer.Exit(verb.cost(inputs=inputs, out=out, as_json=as_json))
