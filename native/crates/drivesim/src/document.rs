@@ -1,8 +1,9 @@
-//! The input document: one drive and a sequence of experiments.
+//! The input document: drives and a sequence of experiments.
 
 use racksim::Timing;
 use serde::Deserialize;
 
+use crate::drive::Drive;
 use crate::experiment::Experiment;
 use crate::failure::Failure;
 
@@ -22,8 +23,17 @@ pub struct Document {
     /// Seed of the model's and the load's randomness.
     #[serde(default)]
     pub seed: u64,
-    /// Experiments, in this order, on this one drive.
+    /// Number of drives, all alike but for their chance.
+    #[serde(default = "one_drive")]
+    pub drives: usize,
+    /// Experiments, in this order, on these drives.
     pub experiments: Vec<Experiment>,
+}
+
+const MOST_DRIVES: usize = 64;
+
+fn one_drive() -> usize {
+    1
 }
 
 impl Document {
@@ -33,6 +43,15 @@ impl Document {
             .map_err(|error| Failure::BadInput(format!("standard input: {error}")))?;
         document.check().map_err(Failure::BadInput)?;
         Ok(document)
+    }
+
+    /// The drives, as delivered, at time 0. Their seeds differ where those of experiments and tenants do not.
+    pub fn start(&self) -> Vec<Drive> {
+        let seeds = (0..self.drives as u64).map(|place| self.seed ^ place << 56);
+        let services = seeds.map(|seed| self.timing.start(self.bytes, self.sector_bytes, seed));
+        services
+            .map(|service| Drive::new(service, self.bytes))
+            .collect()
     }
 
     fn check(&self) -> Result<(), String> {
@@ -54,9 +73,15 @@ impl Document {
         self.timing
             .check(self.bytes)
             .map_err(|what| format!("timing: {what}"))?;
+        if !(1..=MOST_DRIVES).contains(&self.drives) {
+            return Err(format!(
+                "drives {} is not from 1 to {MOST_DRIVES}",
+                self.drives
+            ));
+        }
         for experiment in &self.experiments {
             experiment
-                .check(self.bytes, self.sector_bytes)
+                .check(self.bytes, self.sector_bytes, self.drives)
                 .map_err(|what| format!("experiment {:?}: {what}", experiment.name()))?;
         }
         Ok(())

@@ -31,9 +31,40 @@ impl Drive {
         self.now_ns
     }
 
+    /// The time of the model's next event; `None` while it is idle.
+    pub fn due_ns(&self) -> Option<u64> {
+        self.service.next_due_ns()
+    }
+
     /// Submit a request now.
     pub fn submit(&mut self, request: &Request) {
         self.service.submit(request, self.now_ns);
+    }
+
+    /// Submit a request at `now_ns`, before which nothing of the drive is due; the drive is at that time then.
+    pub fn submit_at(&mut self, request: &Request, now_ns: u64) {
+        self.now_ns = self.now_ns.max(now_ns);
+        self.submit(request);
+    }
+
+    /// Advance to `now_ns`, from event to event; completions are appended.
+    pub fn catch_up(
+        &mut self,
+        now_ns: u64,
+        completions: &mut Vec<Completion>,
+    ) -> Result<(), Failure> {
+        let before = completions.len();
+        loop {
+            self.pass(Some(now_ns), completions)?;
+            if self.now_ns < now_ns {
+                continue;
+            }
+            let is_stuck = self.due_ns().is_some_and(|due_ns| due_ns <= now_ns);
+            if is_stuck && completions.len() == before {
+                return Err(self.broken("does not get on with what is due"));
+            }
+            return Ok(());
+        }
     }
 
     /// Advance to the drive's next event, or to `limit_ns` if that is earlier; completions are

@@ -9,7 +9,7 @@ use crate::tenants_document::Tenants;
 
 /// The largest physical sector in use: a write of less of it would have to read it first.
 pub const BLOCK_BYTES: u64 = 4096;
-/// An experiment on the drive.
+/// An experiment on the drives.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Experiment {
@@ -24,6 +24,8 @@ pub enum Experiment {
     Steps(Steps),
     /// Tenants that share the drive through a scheduler.
     Tenants(Tenants),
+    /// Tenants that share the drives of a box.
+    Box(Tenants),
     /// Idle time.
     Idle(Idle),
     /// Reset to the state as delivered.
@@ -82,14 +84,15 @@ pub struct Sanitize {
 }
 
 impl Experiment {
-    /// Check the experiment for a drive of this size; the error names the wrong key.
-    pub fn check(&self, bytes: u64, sector_bytes: u32) -> Result<(), String> {
+    /// Check the experiment for so many drives of this size; the error names the wrong key.
+    pub fn check(&self, bytes: u64, sector_bytes: u32, drives: usize) -> Result<(), String> {
         match self {
             Self::Load(load) => load.check(bytes, u64::from(sector_bytes)),
             Self::Seek(seek) => seek.check(bytes),
             Self::SequentialRead(read) => read.check(bytes),
             Self::Steps(steps) => steps.check(bytes, u64::from(sector_bytes)),
             Self::Tenants(tenants) => tenants.check(bytes, sector_bytes),
+            Self::Box(tenants) => tenants.check_box(bytes, sector_bytes, drives),
             Self::Idle(idle) => check_seconds("seconds", idle.seconds),
             Self::Sanitize(_) => Ok(()),
         }
@@ -102,7 +105,7 @@ impl Experiment {
             Self::Seek(seek) => &seek.name,
             Self::SequentialRead(read) => &read.name,
             Self::Steps(steps) => &steps.name,
-            Self::Tenants(tenants) => &tenants.name,
+            Self::Tenants(tenants) | Self::Box(tenants) => &tenants.name,
             Self::Idle(idle) => &idle.name,
             Self::Sanitize(sanitize) => &sanitize.name,
         }

@@ -73,16 +73,21 @@ pub struct Measured {
     writes: Figures,
     interval_s: Option<f64>,
     intervals: Option<Vec<Interval>>,
+    #[serde(skip)]
+    count: Count,
+    #[serde(skip)]
+    seconds: f64,
 }
 
 /// A distribution of latencies.
+#[derive(Debug)]
 pub struct Latencies {
     sum_ns: u128,
     histogram: Histogram<u64>,
 }
 
 /// Requests counted as they complete.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Count {
     bytes: u64,
     latencies: Latencies,
@@ -106,6 +111,18 @@ impl From<IntervalCount> for Interval {
             mean_latency_ns: count.latency_sum_ns / count.requests.max(1),
             max_latency_ns: count.max_latency_ns,
         }
+    }
+}
+
+impl Figures {
+    /// All that was measured over the same time together.
+    pub fn of_all<'a>(all: impl Iterator<Item = &'a Measured>) -> Self {
+        let (mut total, mut seconds) = (Count::default(), 0.0);
+        for one in all {
+            total.add(&one.count);
+            seconds = one.seconds;
+        }
+        total.figures(seconds)
     }
 }
 
@@ -211,6 +228,16 @@ impl Meter {
         Ok(())
     }
 
+    /// The buckets of all latencies so far that have any: the upper bound of each, and their number.
+    pub fn buckets(&self) -> Vec<(u64, u64)> {
+        let mut all = self.reads.latencies.histogram.clone();
+        all.add(&self.writes.latencies.histogram).expect("it grows");
+        let buckets = all.iter_recorded();
+        buckets
+            .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
+            .collect()
+    }
+
     /// Count a read that failed.
     pub fn count_error(&mut self) {
         self.errors += 1;
@@ -225,6 +252,8 @@ impl Meter {
         Measured {
             errors: self.errors,
             total: total.figures(seconds),
+            count: total,
+            seconds,
             reads: self.reads.figures(seconds),
             writes: self.writes.figures(seconds),
             interval_s: self.interval_ns.map(|interval_ns| interval_ns as f64 / 1e9),

@@ -1,18 +1,32 @@
 //! drivesim: experiments on a drive model in virtual time.
 
 mod blocks;
+mod box_result;
+mod boxes;
 mod document;
 mod drive;
 mod experiment;
 mod failure;
 mod figures;
+mod flight;
+mod hardware;
 mod layout;
 mod load;
 mod load_document;
+mod phases;
+mod play;
 mod seek;
 mod sequential_read;
 mod sequential_read_document;
+mod server;
+mod shared_drive;
 mod steps;
+mod storage_box;
+mod target;
+mod tenant_blocks;
+mod tenant_load;
+mod tenant_mix;
+mod tenant_trace;
 mod tenants;
 mod tenants_document;
 mod tenants_result;
@@ -21,6 +35,7 @@ mod testing;
 
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
+use std::slice;
 
 use clap::Parser;
 use serde::Serialize;
@@ -32,7 +47,7 @@ use failure::Failure;
 
 /// Experiments on Rackloop's drive models, in virtual time.
 ///
-/// Reads one JSON document on standard input: a drive and a sequence of experiments. Prints
+/// Reads one JSON document on standard input: drives and a sequence of experiments. Prints
 /// a JSON line for each result as it comes. Same document, same results. Exit status: 0 done, 2 bad input, 3 the model
 /// failed.
 #[derive(Debug, Parser)]
@@ -72,36 +87,43 @@ fn run() -> Result<(), Failure> {
         .read_to_string(&mut text)
         .map_err(|error| Failure::BadInput(format!("standard input: {error}")))?;
     let document = Document::parse(&text)?;
-    let Document {
-        timing,
-        bytes,
-        sector_bytes,
-        seed,
-        ..
-    } = &document;
-    let mut drive = Drive::new(timing.start(*bytes, *sector_bytes, *seed), *bytes);
+    let mut drives = document.start();
     // Each experiment has its own random generator: inserting one before it does not change its load.
     for (experiment, number) in document.experiments.iter().zip(1..) {
         let seed = document.seed.wrapping_add(number);
-        match experiment {
-            Experiment::Load(load) => print(&load::run(load, &mut drive, seed)?),
-            Experiment::Seek(seek) => print(&seek::run(seek, &mut drive, seed)?),
-            Experiment::SequentialRead(read) => {
-                print(&sequential_read::run(read, &mut drive, seed)?)
-            }
-            Experiment::Steps(steps) => print(&steps::run(steps, &mut drive)?),
-            Experiment::Tenants(tenants) => print(&tenants::run(tenants, &mut drive, seed)?),
-            Experiment::Idle(idle) => {
-                drive.rest_until(drive.now_ns() + (idle.seconds * 1e9).round() as u64)?;
-                print(&Done::new("idle", &idle.name, &drive));
-            }
-            Experiment::Sanitize(sanitize) => {
-                drive.sanitize();
-                print(&Done::new("sanitize", &sanitize.name, &drive));
+        if let Experiment::Box(tenants) = experiment {
+            print(&line(&boxes::run(tenants, &mut drives, seed)?));
+            continue;
+        }
+        // Drives are alike, and so is what they go through; the result is that of the first.
+        for (place, drive) in drives.iter_mut().enumerate() {
+            let result = run_on(experiment, drive, seed)?;
+            if place == 0 {
+                print(&result);
             }
         }
     }
     Ok(())
+}
+
+/// Run an experiment on one drive; returns the line of its result.
+fn run_on(experiment: &Experiment, drive: &mut Drive, seed: u64) -> Result<Vec<u8>, Failure> {
+    Ok(match experiment {
+        Experiment::Load(load) => line(&load::run(load, drive, seed)?),
+        Experiment::Seek(seek) => line(&seek::run(seek, drive, seed)?),
+        Experiment::SequentialRead(read) => line(&sequential_read::run(read, drive, seed)?),
+        Experiment::Steps(steps) => line(&steps::run(steps, drive)?),
+        Experiment::Tenants(tenants) => line(&tenants::run(tenants, drive, seed)?),
+        Experiment::Box(tenants) => line(&boxes::run(tenants, slice::from_mut(drive), seed)?),
+        Experiment::Idle(idle) => {
+            drive.rest_until(drive.now_ns() + (idle.seconds * 1e9).round() as u64)?;
+            line(&Done::new("idle", &idle.name, drive))
+        }
+        Experiment::Sanitize(sanitize) => {
+            drive.sanitize();
+            line(&Done::new("sanitize", &sanitize.name, drive))
+        }
+    })
 }
 
 /// An experiment that measures nothing.
@@ -122,12 +144,17 @@ impl<'a> Done<'a> {
     }
 }
 
-/// Print a line on standard output; exit if the reader has closed it.
-fn print(result: &impl Serialize) {
+/// A result as a line of JSON.
+fn line(result: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(result).expect("numbers and names");
     line.push(b'\n');
+    line
+}
+
+/// Print a line on standard output; exit if the reader has closed it.
+fn print(line: &[u8]) {
     let mut out = io::stdout().lock();
-    if out.write_all(&line).and_then(|()| out.flush()).is_err() {
+    if out.write_all(line).and_then(|()| out.flush()).is_err() {
         std::process::exit(3);
     }
 }

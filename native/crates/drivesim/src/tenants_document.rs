@@ -1,17 +1,21 @@
-//! The document of a tenants experiment.
+//! The document of a tenants experiment, and of one with a box.
 
-use schedulers::{Parameters, Refusal, Tenant};
+use schedulers::{Parameters, Refusal};
 use serde::Deserialize;
 
-use crate::load_document::{Amount, Arrivals, Load, Pattern, Region};
+use crate::hardware::Hardware;
+use crate::tenant_load::{check_seconds, TenantLoad};
 
-/// Tenants that share the drive through a scheduler.
+/// Tenants that share drives through a scheduler: one drive by itself, or those of a box.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tenants {
     /// Returned with the result.
     pub name: String,
-    /// The scheduler in front of the drive, and its parameters.
+    /// The box around the drives; a `tenants` experiment has none.
+    #[serde(default)]
+    pub hardware: Option<Hardware>,
+    /// The scheduler in front of each drive, and its parameters.
     pub scheduler: Parameters,
     /// The tenants with their loads.
     pub tenants: Vec<TenantLoad>,
@@ -23,50 +27,42 @@ pub struct Tenants {
     /// Also report the results by intervals of this length.
     #[serde(default)]
     pub interval_s: Option<f64>,
-}
-
-/// A tenant and its requests, all of one size.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TenantLoad {
-    /// Its name, weight and objective, as the scheduler is told.
-    pub tenant: Tenant,
-    pattern: Pattern,
-    block_bytes: u64,
-    /// The arrivals of requests.
-    pub arrivals: Arrivals,
-    #[serde(default = "only_reads")]
-    read_percent: f64,
+    /// Also report the distribution of each tenant's latencies.
     #[serde(default)]
-    region: Option<Region>,
-    /// Bursts; without them it always asks.
-    #[serde(default)]
-    pub bursts: Option<Bursts>,
-    /// The time at which it joins, from the beginning of the warm-up.
-    #[serde(default)]
-    pub joins_s: f64,
-    /// The time at which it disconnects, from the same beginning; without it, it stays.
-    #[serde(default)]
-    pub disconnects_s: Option<f64>,
-}
-
-/// Times with and without requests, in turns, from the time a tenant joins.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Bursts {
-    /// Time in which it asks.
-    pub on_s: f64,
-    /// Time in which it does not.
-    pub off_s: f64,
-}
-
-fn only_reads() -> f64 {
-    100.0
+    pub histograms: bool,
 }
 
 impl Tenants {
-    /// Check the experiment for a drive of this size; the error names the tenant and the wrong key.
+    /// Check the experiment on one drive of this size; the error names the tenant and the wrong key.
     pub fn check(&self, bytes: u64, sector_bytes: u32) -> Result<(), String> {
+        if self.hardware.is_some() {
+            return Err("hardware is of a box; give kind \"box\"".to_owned());
+        }
+        if let Some(load) = self.tenants.iter().find(|load| load.drive.is_some()) {
+            return Err(format!(
+                "tenant {:?}: drive is of a box; give kind \"box\", or leave it out",
+                load.tenant.name
+            ));
+        }
+        self.check_tenants(bytes, sector_bytes, 1)
+    }
+
+    /// Check the experiment with a box of so many drives of this size; the error names the tenant and the wrong key.
+    pub fn check_box(&self, bytes: u64, sector_bytes: u32, drives: usize) -> Result<(), String> {
+        let hardware = self.hardware.as_ref();
+        hardware
+            .ok_or("a box needs its hardware: cores and link")?
+            .check()
+            .map_err(|what| format!("hardware.{what}"))?;
+        self.check_tenants(bytes, sector_bytes, drives)
+    }
+
+    /// The drive of a tenant, by its place in the list.
+    pub fn drive_of(&self, number: usize, drives: usize) -> usize {
+        self.tenants[number].drive.unwrap_or(number % drives)
+    }
+
+    fn check_tenants(&self, bytes: u64, sector_bytes: u32, drives: usize) -> Result<(), String> {
         check_seconds("seconds", self.seconds)?;
         if self.warm_up_s != 0.0 {
             check_seconds("warm_up_s", self.warm_up_s)?;
@@ -78,18 +74,32 @@ impl Tenants {
             return Err("tenants is empty; give at least one".to_owned());
         }
         for load in &self.tenants {
-            load.check(bytes, sector_bytes, self.warm_up_s + self.seconds)
-                .map_err(|what| format!("tenant {:?}: {what}", load.tenant.name))?;
+            let in_tenant = |what: String| format!("tenant {:?}: {what}", load.tenant.name);
+            if let Some(drive) = load.drive.filter(|&drive| drive >= drives) {
+                return Err(in_tenant(format!(
+                    "drive {drive} is not one of the {drives}, from 0 on"
+                )));
+            }
+            load.check(
+                bytes,
+                u64::from(sector_bytes),
+                self.warm_up_s + self.seconds,
+            )
+            .map_err(in_tenant)?;
         }
-        self.admit().map_err(|refusal| refusal.to_string())
+        (0..drives)
+            .try_for_each(|drive| self.admit(drive, drives))
+            .map_err(|refusal| refusal.to_string())
     }
 
-    /// Let all tenants join and disconnect in their order, so that a refusal is known before anything runs.
-    fn admit(&self) -> Result<(), Refusal> {
+    /// Let all tenants of a drive join and disconnect in their order, so that a refusal is known before anything runs.
+    fn admit(&self, drive: usize, drives: usize) -> Result<(), Refusal> {
         let mut changes = Vec::new();
         for (load, number) in self.tenants.iter().zip(0_usize..) {
-            changes.push((load.joins_s, true, number));
-            changes.extend(load.disconnects_s.map(|at_s| (at_s, false, number)));
+            if self.drive_of(number, drives) == drive {
+                changes.push((load.joins_s, true, number));
+                changes.extend(load.disconnects_s.map(|at_s| (at_s, false, number)));
+            }
         }
         changes.sort_by(|one, other| one.partial_cmp(other).expect("checked numbers"));
         let mut scheduler = self.scheduler.start();
@@ -103,57 +113,4 @@ impl Tenants {
         }
         Ok(())
     }
-}
-
-impl TenantLoad {
-    /// The requests, as a load of their own.
-    pub fn load(&self) -> Load {
-        Load {
-            name: self.tenant.name.clone(),
-            pattern: self.pattern,
-            block_bytes: self.block_bytes,
-            arrivals: self.arrivals,
-            until: Amount::Requests(1),
-            warm_up: None,
-            read_percent: self.read_percent,
-            region: self.region,
-            interval_s: None,
-            fua: false,
-            fail_fast: false,
-        }
-    }
-
-    fn check(&self, bytes: u64, sector_bytes: u32, whole_s: f64) -> Result<(), String> {
-        self.load().check(bytes, u64::from(sector_bytes))?;
-        if let Some(Bursts { on_s, off_s }) = self.bursts {
-            check_seconds("bursts.on_s", on_s)?;
-            check_seconds("bursts.off_s", off_s)?;
-        }
-        let end_s = self.disconnects_s.unwrap_or(whole_s);
-        if !(0.0..whole_s).contains(&self.joins_s) || self.joins_s >= end_s {
-            return Err(format!(
-                "joins_s {} is not from 0 to before its end at {end_s}",
-                self.joins_s
-            ));
-        }
-        if end_s > whole_s {
-            return Err(format!(
-                "disconnects_s {end_s} is beyond the experiment's {whole_s}"
-            ));
-        }
-        if self.tenant.only_reads() && self.read_percent < 100.0 {
-            return Err(format!(
-                "read_percent {} has writes, and the tenant declares that it only reads",
-                self.read_percent
-            ));
-        }
-        Ok(())
-    }
-}
-
-fn check_seconds(key: &str, seconds: f64) -> Result<(), String> {
-    if (1e-6..=1e6).contains(&seconds) {
-        return Ok(());
-    }
-    Err(format!("{key} {seconds} is not from 1e-6 to 1e6"))
 }

@@ -28,6 +28,14 @@ pub struct StateAt {
     pub(crate) state: SchedulerState,
 }
 
+impl StateAt {
+    /// The states found at times.
+    pub(crate) fn of_all(found: Vec<(f64, SchedulerState)>) -> Vec<Self> {
+        let states = found.into_iter().map(|(at_s, state)| Self { at_s, state });
+        states.collect()
+    }
+}
+
 /// The result of a tenant; latencies are those that it sees, from arrival to completion.
 #[derive(Debug, Serialize)]
 pub struct TenantResult<'a> {
@@ -38,4 +46,8 @@ pub struct TenantResult<'a> {
     pub(crate) device_latency_ns: Option<Latency>,
     /// Requests that were queued when it disconnected.
     pub(crate) dropped: u64,
+    /// The distribution of its latencies, if it was asked for: upper bounds in nanoseconds, each with the number of
+    /// latencies up to it and beyond the one before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) latency_buckets: Option<Vec<(u64, u64)>>,
 }
