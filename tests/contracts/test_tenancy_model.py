@@ -25,6 +25,7 @@ def test_the_schedulers_are_compared(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert {row["scheduler"] for row in document["rows"]} == {"none", "gimbal:thresh_max_us=2000"}
     assert all(row["kind_bytes_per_s"] > 0 and 0 < row["jain"] <= 1 for row in document["rows"])
     assert [line["condition"] for line in document["time_lines"]] == ["clean"]
+    assert document["sweeps"] == []
     clean = document["time_lines"][0]
     cost = [value for _, value in clean["write_cost"]]
     assert cost[0] == 9
@@ -62,7 +63,11 @@ scenarios:
             'unknown parameter "thresh_maxus" of scheduler gimbal; did you mean',
         ),
         (("--scheduler", "gimbal:thresh_max_us=-1"), "thresh_max_us is -1; give above 0"),
-        (("--scheduler", "gimbal:thresh_max_us"), "is not NAME=NUMBER"),
+        (("--scheduler", "gimbal:thresh_max_us"), "is not NAME=VALUE"),
+        (("--scheduler", "gimbal:thresh_max_us=much"), "'much', the value of thresh_max_us, is not JSON"),
+        (("--scheduler", "flashfq:read_cost.base=1"), 'unknown parameter "base" of scheduler flashfq; did you mean'),
+        (("--scheduler", "gimbal:priority_quotas=[16,4,2,0]"), "priority_quotas is 0; give 1 to 65536"),
+        (("--scheduler", 'reflex:curve=[{"p95_us":5000}]'), "missing field"),
         (("--scenario", "size"), "did you mean 'sizes'?"),
         (("--condition", "cleen"), "did you mean 'clean'?"),
         (("--profile", "sata-hdd"), "is of kind hdd"),

@@ -17,3 +17,7 @@ from rackloop_models.tenancy._series import Interference as Interference
 from rackloop_models.tenancy._series import TimeLine as TimeLine
 from rackloop_models.tenancy._series import interference as interference
 from rackloop_models.tenancy._series import time_line as time_line
+from rackloop_models.tenancy._shares import Figure as Figure
+from rackloop_models.tenancy._shares import shares_of as shares_of
+from rackloop_models.tenancy._sweeps import Sweep as Sweep
+from rackloop_models.tenancy._sweeps import sweeps as sweeps

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rackloop_models.tenancy._measure import Outcome
+from rackloop_models.tenancy._shares import Figure
 
 _GIMBAL, _NONE = "gimbal", "none"
 _OTHERS = ("reflex", "parda", "flashfq")
@@ -73,11 +74,16 @@ def _beside(outcomes: Sequence[Outcome], other: str) -> list[tuple[Outcome, Outc
     ]
 
 
-def _order(claim: str, pairs: Sequence[tuple[float, float]]) -> Claim:
+def _order(claim: str, pairs: Sequence[tuple[Figure, Figure]]) -> Claim:
     if not pairs:
         return Claim(claim, "yes", "not measured", None)
-    better = sum(ours >= _ALIKE * theirs for ours, theirs in pairs)
-    return Claim(claim, "yes", f"in {better} of {len(pairs)} comparisons", better == len(pairs))
+    better = sum(ours.value >= _ALIKE * theirs.value for ours, theirs in pairs)
+    told = f"in {better} of {len(pairs)} comparisons"
+    if all(None not in (*ours.ci95, *theirs.ci95) for ours, theirs in pairs):
+        above = sum(ours.is_above(theirs) for ours, theirs in pairs)
+        below = sum(theirs.is_above(ours) for ours, theirs in pairs)
+        told += f"; intervals apart: {above} above, {below} below"
+    return Claim(claim, "yes", told, better == len(pairs))
 
 
 def _factor(

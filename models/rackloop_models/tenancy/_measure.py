@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
-import numpy as np
-
 from rackloop.clock import Deadline
+from rackloop.errors import BadInput
 from rackloop_models.drives import (
     PREPARATIONS,
     REST,
@@ -24,8 +23,9 @@ from rackloop_models.drives import (
     Tenants,
     TenantsResult,
 )
-from rackloop_models.tenancy._scenarios import Condition, Scenario, TenantKind
-from rackloop_oracles.fairness import f_util, jain_index, min_max_share, utilisation
+from rackloop_models.tenancy._scenarios import Condition, Scenario
+from rackloop_models.tenancy._shares import Figure, Shares, shares_of
+from rackloop_oracles.fairness import standalone_maximum
 
 STATES: dict[Condition, State] = {"clean": State.FILLED, "fragmented": State.FRAGMENTED}
 _AS_NEW = Sanitize(name="as new")
@@ -43,7 +43,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class TenantOutcome:
-    """A tenant's figures, and its fair share of what its kind has alone."""
+    """A tenant's figures, and its fair share of what one of its kind has alone: means over the seeds."""
 
     name: str
     kind: str
@@ -55,14 +55,15 @@ class TenantOutcome:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A scenario with so many tenants through a scheduler."""
+    """A scenario with so many tenants through a scheduler, over all seeds; ``kinds`` has each kind's mean f-Util."""
 
     scenario: Scenario
     tenants: tuple[TenantOutcome, ...]
     scheduler: str
-    jain: float
-    min_max: float
-    utilisation: float
+    jain: Figure
+    min_max: Figure
+    utilisation: Figure
+    kinds: Mapping[str, Figure]
 
     @property
     def count(self) -> int:
@@ -90,8 +91,9 @@ class Outcome:
 
 @dataclass(frozen=True)
 class _Cell:
-    """Tenants through a scheduler, or those of one kind alone."""
+    """Tenants through a scheduler, or one of a kind alone, on a drive of a seed."""
 
+    seed: int
     scenario: Scenario
     count: int
     scheduler: str
@@ -100,7 +102,7 @@ class _Cell:
 
 
 def measured(
-    sim: DriveSim,
+    sims: Mapping[int, DriveSim],
     scenarios: Sequence[Scenario],
     counts: Sequence[int],
     schedulers: Mapping[str, Mapping[str, Any]],
@@ -110,29 +112,34 @@ def measured(
 ) -> tuple[Outcome, ...]:
     """Each of the scenarios with each number of tenants through each scheduler, given by the name it is told under.
 
-    The standalone maximum of a kind is what as many tenants of that kind get together without a scheduler. Raises
-    BadInput where tenants do not fit or drivesim refuses something, ToolError where it fails, DeadlineExceeded.
+    ``sims`` are drives by their seeds, all of one size. The standalone maximum of a kind is what one tenant of it gets
+    with its own load and no other tenant on the drive (Gimbal, section 5.1). From five seeds on, ratios have intervals.
+
+    Raises BadInput where tenants do not fit or drivesim refuses something, ToolError where it fails, DeadlineExceeded.
     """
-    cells = [
-        cell
-        for scenario in scenarios
-        for count in counts
-        for cell in _cells(scenario, count, sim.size_bytes, list(schedulers))
-    ]
-    found = _run(sim, cells, schedulers, timing, deadline, progress)
-    return tuple(_outcome(cell, found) for cell in cells if cell.alone is None)
+    size_bytes = next(iter(sims.values())).size_bytes
+    keys = [(scenario, count) for scenario in scenarios for count in counts]
+    cells = [cell for seed in sims for key in keys for cell in _cells(seed, *key, size_bytes, list(schedulers))]
+    found = _run(sims, cells, schedulers, timing, deadline, progress)
+    return tuple(
+        _outcome([cell for cell in cells if (cell.scenario, cell.count) == key], name, found)
+        for key in keys
+        for name in schedulers
+    )
 
 
-def _cells(scenario: Scenario, count: int, size_bytes: int, schedulers: Sequence[str]) -> list[_Cell]:
+def _cells(seed: int, scenario: Scenario, count: int, size_bytes: int, schedulers: Sequence[str]) -> list[_Cell]:
     loads = scenario.tenants(count, size_bytes)
+    # The first of each kind, in the region it has among the others.
     alone = [
-        _Cell(scenario, count, "none", scenario.alike(kind, count, size_bytes), kind.name) for kind in scenario.kinds
+        _Cell(seed, scenario, count, "none", (load,), kind.name)
+        for kind, load in zip(scenario.kinds, loads, strict=False)
     ]
-    return alone + [_Cell(scenario, count, name, loads) for name in schedulers]
+    return alone + [_Cell(seed, scenario, count, name, loads) for name in schedulers]
 
 
 def _run(
-    sim: DriveSim,
+    sims: Mapping[int, DriveSim],
     cells: Sequence[_Cell],
     schedulers: Mapping[str, Mapping[str, Any]],
     timing: Timing,
@@ -144,13 +151,16 @@ def _run(
     for cell in cells:
         state = STATES[cell.scenario.condition]
         once = cell.count if state is State.FRAGMENTED else (cell.scenario, cell.count)
-        lives.setdefault((state, once), []).append(cell)
+        lives.setdefault((state, cell.seed, once), []).append(cell)
     found: dict[_Cell, TenantsResult] = {}
     pool = ThreadPoolExecutor(max_workers=os.cpu_count())
     try:
         # The longest first: fragmenting takes longer than all else.
         order = sorted(lives.items(), key=lambda life: life[0][0] is not State.FRAGMENTED)
-        running = [pool.submit(_live, sim, key[0], life, schedulers, timing, deadline) for key, life in order]
+        running = [
+            pool.submit(_live, sims[seed], state, life, schedulers, timing, deadline)
+            for (state, seed, _), life in order
+        ]
         for over, future in enumerate(as_completed(running), 1):
             found |= future.result()
             progress(over, len(running))
@@ -177,9 +187,9 @@ def _live(
 
 
 def _experiment(cell: _Cell, schedulers: Mapping[str, Mapping[str, Any]], timing: Timing) -> Tenants:
-    kind = f" {cell.alone}" if cell.alone else ""
+    what = f"{cell.alone} alone" if cell.alone else cell.scheduler
     return Tenants(
-        name=f"{cell.scenario.name} {cell.count} {cell.scheduler}{kind}",
+        name=f"{cell.scenario.name} {cell.count} {what}",
         scheduler={"kind": "none"} if cell.alone else schedulers[cell.scheduler],
         tenants=cell.loads,
         warm_up_s=timing.warm_up_s,
@@ -187,29 +197,57 @@ def _experiment(cell: _Cell, schedulers: Mapping[str, Mapping[str, Any]], timing
     )
 
 
-def _outcome(cell: _Cell, found: Mapping[_Cell, TenantsResult]) -> Outcome:
-    scenario, result = cell.scenario, found[cell]
-    maxima = {
-        other.alone: sum(_rate(tenant.total) for tenant in alone.tenants)
-        for other, alone in found.items()
-        if other.alone and (other.scenario, other.count) == (scenario, cell.count)
-    }
-    kinds: list[TenantKind] = [scenario.kind_of(number) for number in range(cell.count)]
-    alone = np.array([maxima[kind.name] for kind in kinds])
-    together = np.array([_rate(tenant.total) for tenant in result.tenants])
-    shares = f_util(alone, together)
+def _outcome(cells: Sequence[_Cell], scheduler: str, found: Mapping[_Cell, TenantsResult]) -> Outcome:
+    """The outcome of a scheduler, of the cells of a scenario and a number of tenants over all seeds."""
+    together = [cell for cell in cells if cell.alone is None and cell.scheduler == scheduler]
+    scenario, count = together[0].scenario, together[0].count
+    kinds = [scenario.kind_of(number).name for number in range(count)]
+    alone = [
+        [
+            _alone(kind, next(cell for cell in cells if cell.alone == kind and cell.seed == one.seed), found)
+            for kind in kinds
+        ]
+        for one in together
+    ]
+    rates = [[_rate(tenant.total) for tenant in found[one].tenants] for one in together]
+    shares: Shares = shares_of(kinds, alone, rates, seed=together[0].seed)
+    results = [found[one].tenants for one in together]
     tenants = tuple(
-        TenantOutcome(one.name, kind.name, float(rate), float(most), float(share), one.total.latency_ns)
-        for one, kind, rate, most, share in zip(result.tenants, kinds, together, alone, shares, strict=True)
+        TenantOutcome(
+            name=results[0][place].name,
+            kind=kind,
+            bytes_per_s=_mean([row[place] for row in rates]),
+            alone_bytes_per_s=_mean([row[place] for row in alone]),
+            f_util=shares.f_utils[place],
+            latency_ns=_latency([row[place].total.latency_ns for row in results]),
+        )
+        for place, kind in enumerate(kinds)
     )
-    return Outcome(
-        scenario,
-        tenants,
-        cell.scheduler,
-        jain=float(jain_index(shares)),
-        min_max=float(min_max_share(shares)),
-        utilisation=float(utilisation(alone, together)),
-    )
+    return Outcome(scenario, tenants, scheduler, shares.jain, shares.min_max, shares.utilisation, shares.kinds)
+
+
+def _alone(kind: str, cell: _Cell, found: Mapping[_Cell, TenantsResult]) -> float:
+    served = {tenant.name: _rate(tenant.total) for tenant in found[cell].tenants}
+    if not any(served.values()):
+        raise BadInput(
+            f"scenario {cell.scenario.name}: a tenant of kind {kind} does nothing in the measured time even alone; "
+            "measure for longer, or let it ask for more"
+        )
+    return float(standalone_maximum(cell.loads[0].tenant.name, served))
+
+
+def _latency(found: Sequence[Latency | None]) -> Latency | None:
+    """The mean of each quantile over the seeds; None where a seed has none."""
+    known = [one for one in found if one is not None]
+    if len(known) < len(found):
+        return None
+    means = {field.name: _mean([getattr(one, field.name) for one in known]) for field in fields(Latency)}
+    whole = {name: round(mean) for name, mean in means.items() if name != "mean"}
+    return Latency(mean=means["mean"], **whole)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
 def _rate(figures: Figures) -> float:

@@ -68,10 +68,6 @@ class Scenario:
             loads.append(kind.load(f"{kind.name}-{seen[kind.name]}", region))
         return tuple(loads)
 
-    def alike(self, kind: TenantKind, count: int, size_bytes: int) -> tuple[TenantLoad, ...]:
-        """As many tenants of one kind alone: what the drive gives them is the standalone maximum of the kind."""
-        return Scenario(self.name, self.condition, (kind,)).tenants(count, size_bytes)
-
     def require_tenants(self, count: int) -> None:
         """Raise BadInput where a kind would have no tenant."""
         if count < len(self.kinds):

@@ -18,6 +18,9 @@ from rackloop_reports.plots.drive_models import ModelCurve as ModelCurve
 from rackloop_reports.plots.drive_models import PublishedPoint as PublishedPoint
 from rackloop_reports.plots.drive_models import SimulatedDrive as SimulatedDrive
 from rackloop_reports.plots.drive_models import drive_model_sheet as drive_model_sheet
+from rackloop_reports.plots.economics import CostLines as CostLines
+from rackloop_reports.plots.economics import SavingRegion as SavingRegion
+from rackloop_reports.plots.economics import cost_sheet as cost_sheet
 from rackloop_reports.plots.erasure import GroupedBar as GroupedBar
 from rackloop_reports.plots.erasure import RebuildBar as RebuildBar
 from rackloop_reports.plots.erasure import RecoveryCell as RecoveryCell

@@ -13,9 +13,20 @@ import pytest
 from rackloop.abilities import Completed
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput
-from rackloop.lab import load_profile
+from rackloop.lab import Profile, load_profile
 from rackloop_models.drives import Depth, DriveSim, Rate
-from rackloop_models.tenancy import SCENARIOS, Outcome, Scenario, Timing, claims, load_scenarios, measured
+from rackloop_models.tenancy import (
+    SCENARIOS,
+    Figure,
+    Outcome,
+    Scenario,
+    Timing,
+    claims,
+    load_scenarios,
+    measured,
+    shares_of,
+    sweeps,
+)
 from tests.unit.models.run_only_executor import RunOnlyExecutor
 
 SOON = Deadline.after(VirtualClock(), 60)
@@ -77,22 +88,26 @@ class Host(RunOnlyExecutor):
                 return named | {"end_s": 1.0}
 
 
-def outcomes_of(host: Host, *scenarios: Scenario, schedulers: Sequence[str] = ("none", "gimbal")) -> list[Outcome]:
-    sim = DriveSim(host, load_profile("nvme-ssd"), size_bytes=4 * GIB, seed=3, binary="drivesim")
+def outcomes_of(
+    host: Host, *scenarios: Scenario, schedulers: Sequence[str] = ("none", "gimbal"), seeds: Sequence[int] = (3,)
+) -> list[Outcome]:
+    profile = load_profile("nvme-ssd")
+    sims = {seed: DriveSim(host, profile, size_bytes=4 * GIB, seed=seed, binary="drivesim") for seed in seeds}
     kinds = {name: {"kind": name} for name in schedulers}
-    return list(measured(sim, scenarios, (4,), kinds, Timing(1.0, 0.5), SOON, lambda *_: None))
+    return list(measured(sims, scenarios, (4,), kinds, Timing(1.0, 0.5), SOON, lambda *_: None))
 
 
-def test_the_share_of_a_tenant_is_held_against_its_likes_alone() -> None:
+def test_the_share_of_a_tenant_is_held_against_one_of_its_kind_alone() -> None:
     none, gimbal = outcomes_of(Host(), SIZES)
-    # Four alike get 40 MB/s alone, so an equal share is 10 MB/s.
-    assert [tenant.alone_bytes_per_s for tenant in gimbal.tenants] == [40e6] * 4
-    assert [tenant.f_util for tenant in gimbal.tenants] == [1, 3, 1, 3]
-    assert [tenant.f_util for tenant in none.tenants] == [1] * 4
-    assert none.jain == 1
-    assert gimbal.jain == pytest.approx(64 / (4 * 20))
-    assert gimbal.min_max == pytest.approx(1 / 3)
-    assert (gimbal.utilisation, gimbal.bytes_per_s) == (2, 80e6)
+    # One alone gets 10 MB/s, so an equal share of four is 2.5 MB/s.
+    assert [tenant.alone_bytes_per_s for tenant in gimbal.tenants] == [10e6] * 4
+    assert [tenant.f_util for tenant in gimbal.tenants] == [4, 12, 4, 12]
+    assert [tenant.f_util for tenant in none.tenants] == [4] * 4
+    assert none.jain == Figure(1)
+    assert gimbal.jain.value == pytest.approx(64 / (4 * 20))
+    assert gimbal.min_max.value == pytest.approx(1 / 3)
+    assert (gimbal.utilisation.value, gimbal.bytes_per_s) == (8, 80e6)
+    assert {kind: figure.value for kind, figure in gimbal.kinds.items()} == {"read-4k": 4, "read-128k": 12}
     assert [tenant.kind for tenant in gimbal.tenants] == ["read-4k", "read-128k"] * 2
     assert (gimbal.worst_ns("p99_9"), none.worst_ns("p99_9", "read-4k")) == (100, 400)
 
@@ -108,11 +123,67 @@ def test_a_clean_drive_is_made_anew_for_each_run_and_a_fragmented_one_is_kept() 
     assert fragmented.count("overwrite") == 1
     # Each kind alone, then all through each scheduler.
     assert [name for name in clean if name.startswith("sizes")] == [
-        "sizes 4 none read-4k",
-        "sizes 4 none read-128k",
+        "sizes 4 read-4k alone",
+        "sizes 4 read-128k alone",
         "sizes 4 none",
         "sizes 4 gimbal",
     ]
+
+
+def test_a_tenant_alone_has_its_own_load_and_region() -> None:
+    host = Host()
+    outcomes_of(host, SIZES)
+    loads = {
+        act["name"]: act["tenants"]
+        for document in host.documents
+        for act in document["experiments"]
+        if "tenants" in act
+    }
+    (alone,) = loads["sizes 4 read-128k alone"]
+    assert alone == loads["sizes 4 gimbal"][1]
+    assert alone["arrivals"] == {"depth": 4}
+
+
+def test_seeds_are_rounds_of_their_own() -> None:
+    # Two tenants over six seeds; one alone gets 100, so that the mean f-Util of the readers is 2 x 60 / 100.
+    alone = [[100.0, 50.0]] * 6
+    together = [[rate, 25.0] for rate in (40.0, 50.0, 60.0, 60.0, 70.0, 80.0)]
+    shares = shares_of(["r", "w"], alone, together, seed=1)
+    assert shares.f_utils == pytest.approx((1.2, 1.0))
+    reads, writes = shares.kinds["r"], shares.kinds["w"]
+    low, high = reads.ci95
+    assert low is not None
+    assert high is not None
+    assert 0.8 < low < 1.2 < high < 1.6
+    assert writes == Figure(1.0, (1.0, 1.0))
+    assert not reads.is_above(writes)
+    assert Figure(3, (2.5, 3.5)).is_above(reads)
+    assert shares_of(["r", "w"], alone, together, seed=1) == shares
+    assert shares_of(["r", "w"], alone[:4], together[:4], seed=1).jain.ci95 == (None, None)
+
+
+def test_each_seed_is_a_drive_of_its_own() -> None:
+    host = Host()
+    none, _ = outcomes_of(host, SIZES, seeds=range(3, 8))
+    assert sorted(document["seed"] for document in host.documents) == [3, 4, 5, 6, 7]
+    assert none.jain == Figure(1, (1, 1))
+
+
+def test_a_sweep_changes_one_parameter() -> None:
+    host = Host()
+
+    def make(profile: Profile) -> DriveSim:
+        return DriveSim(host, profile, size_bytes=4 * GIB, seed=3, binary="drivesim")
+
+    by_buffer, by_slots = sweeps(make, load_profile("nvme-ssd"), Timing(1.0, 0.5), SOON)
+    assert [one.parameter for one in (by_buffer, by_slots)] == ["write buffer, KiB", "virtual slots"]
+    # One of a kind gets 10 MB/s alone, beside fifteen others 10 and 30.
+    assert by_buffer.lines["read-4k"] == tuple((kib, 16) for kib in (2048, 4096, 8192, 16384, 32768))
+    assert by_slots.lines["write-4k"] == tuple((slots, 48) for slots in (8, 16, 32, 64, 128))
+    buffers = [document["timing"]["write_buffer_kib"] for document in host.documents]
+    assert buffers == [2048, 4096, 8192, 16384, 32768, 8192]
+    given = [act["scheduler"] for act in host.documents[-1]["experiments"] if act["name"].endswith(("0", "4"))]
+    assert given == [{"kind": "gimbal", "virtual_slots": 8}, {"kind": "gimbal", "virtual_slots": 128}]
 
 
 def test_tenants_have_regions_of_their_own() -> None:
@@ -146,6 +217,12 @@ def test_claims_tell_order_and_what_a_factor_is_of() -> None:
 
 def test_claims_of_what_was_not_measured_are_unknown() -> None:
     assert {one.agrees for one in claims(())} == {None}
+
+
+def test_claims_over_seeds_tell_how_many_intervals_are_apart() -> None:
+    found = {one.claim: one for one in claims(outcomes_of(Host(), SIZES, seeds=range(5)))}
+    worse = found["fairer in mixes than no scheduler"]
+    assert (worse.agrees, worse.ours) == (False, "in 0 of 1 comparisons; intervals apart: 0 above, 1 below")
 
 
 FILE = """\

@@ -17,6 +17,7 @@ model_app = Group(
     "rackloop model curves sata-hdd --out curves",
     "rackloop model erasure tail --out tail",
     "rackloop model tenancy --out tenancy",
+    "rackloop model cost --out cost",
 )
 model_app.add_typer(model_erasure_app, name="erasure")
 
@@ -63,7 +64,8 @@ def model_curves(
     "tenancy",
     "rackloop model tenancy --out tenancy",
     "rackloop model tenancy --scenario sizes --tenants 16 --scheduler none --scheduler gimbal",
-    "rackloop model tenancy --scheduler none --scheduler gimbal:thresh_max_us=2000",
+    "rackloop model tenancy --scheduler none --scheduler gimbal:thresh_max_us=2000,priority_quotas=[16,4,2,1]",
+    "rackloop model tenancy --scenario kinds-4k --seeds 5",
     "rackloop model tenancy my-tenants.yaml --tenants 4 --json",
 )
 def model_tenancy(
@@ -101,6 +103,13 @@ def model_tenancy(
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, max=2**63 - 1, help="Seed of the model and of its load.")
     ] = 1,
+    seeds: Annotated[
+        int, typer.Option(metavar="N", min=1, max=1000, help="Number of seeds from that on; from 5 on with intervals.")
+    ] = 1,
+    sweeps: Annotated[
+        bool,
+        typer.Option("--sweeps", help="Draw with --out as well what the write buffer and the virtual slots change."),
+    ] = False,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Directory for a page, JSON, CSV, and the plots; else none.")
     ] = None,
@@ -126,7 +135,29 @@ def model_tenancy(
         profile=profile,
         size=size,
         seed=seed,
+        seeds=seeds,
+        with_sweeps=sweeps,
         out=out,
         as_json=as_json,
     )
     raise typer.Exit(verb.tenancy(asked))
+
+
+@model_app.verb("cost", "rackloop model cost --out cost", "rackloop model cost --inputs my-boxes.yaml --json")
+def model_cost(
+    inputs: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A file of inputs; else that of the small-core box.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Directory for JSON, CSV and the plot; else none.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare the cost of two storage boxes over years.
+
+    Purchase and operation apart: energy by watts, price and PUE, rack space, maintenance. Says for each input where a
+    published saving comes out and where it does not; that it differs is told and not judged: the exit code is 0.
+    """
+    from rackloop_cli.model import cost as verb
+
+    raise typer.Exit(verb.cost(inputs=inputs, out=out, as_json=as_json))

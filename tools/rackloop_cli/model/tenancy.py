@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import EXIT_PASS, BadInput
-from rackloop.lab import load_profile
+from rackloop.lab import Profile, load_profile
 from rackloop.names import guess
-from rackloop.units import INTEGER, NUMBER, counted, format_quantity
+from rackloop.units import counted, format_quantity
 from rackloop_cli.model.curves import size_of
-from rackloop_cli.model.tenancy_results import Found, TenancyRequest, claim_rows, rows, verdict
+from rackloop_cli.model.scheduler_option import SCHEDULERS, scheduler_of
+from rackloop_cli.model.tenancy_results import Found, TenancyRequest, claim_rows, rows, verdict, with_interval
 from rackloop_cli.shared.output import each_once, make_directory, print_json, say
 from rackloop_cli.shared.progress import watched
 from rackloop_cli.shared.tables import print_whole, table_of_figures
@@ -23,7 +24,6 @@ from rackloop_drivers.host import LocalExecutor
 if TYPE_CHECKING:
     from rackloop_models.tenancy import Outcome, Scenario
 
-SCHEDULERS = ("none", "reflex", "parda", "flashfq", "gimbal")
 _COUNTS = (4, 8, 16)
 _WITHIN_S = 3600.0
 
@@ -31,9 +31,9 @@ _WITHIN_S = 3600.0
 def tenancy(request: TenancyRequest) -> int:
     """Run everything, print the tables, and write the page and the plots."""
     from rackloop_models.drives import DriveSim
-    from rackloop_models.tenancy import CONDITIONS, Timing, claims, interference, measured, time_line
+    from rackloop_models.tenancy import CONDITIONS, Timing, claims, interference, measured, sweeps, time_line
 
-    schedulers = dict(_scheduler(text) for text in each_once(request.schedulers or SCHEDULERS))
+    schedulers = dict(scheduler_of(text) for text in each_once(request.schedulers or SCHEDULERS))
     scenarios = _scenarios(request)
     counts = each_once(request.counts) or _COUNTS
     profile, size_bytes, clock = load_profile(request.profile), size_of(request.size), RealClock()
@@ -46,13 +46,22 @@ def tenancy(request: TenancyRequest) -> int:
     whole = f"{counted(len(scenarios), 'scenario')}, {counted(len(schedulers), 'scheduler')}"
     deadline = Deadline.after(clock, _WITHIN_S)
     with LocalExecutor(clock) as executor, watched(whole) as progress:
-        sim = DriveSim(executor, profile, size_bytes=size_bytes, seed=request.seed)
-        outcomes = measured(sim, scenarios, counts, schedulers, timing, deadline, progress)
+        sims = {
+            seed: DriveSim(executor, profile, size_bytes=size_bytes, seed=seed)
+            for seed in range(request.seed, request.seed + request.seeds)
+        }
+        sim = sims[request.seed]
+        outcomes = measured(sims, scenarios, counts, schedulers, timing, deadline, progress)
         with_series = request.out is not None
         conditions = [one for one in CONDITIONS if one in {scenario.condition for scenario in scenarios}]
         beside = interference(sim, deadline) if with_series else ()
         lines = tuple(time_line(sim, condition, deadline) for condition in conditions) if with_series else ()
-    found = Found(profile.name, profile.like, size_bytes, request, outcomes, claims(outcomes), beside, lines)
+
+        def other(one: Profile) -> DriveSim:
+            return DriveSim(executor, one, size_bytes=size_bytes, seed=request.seed)
+
+        swept = sweeps(other, profile, timing, deadline) if with_series and request.with_sweeps else ()
+    found = Found(profile.name, profile.like, size_bytes, request, outcomes, claims(outcomes), beside, lines, swept)
     if request.as_json:
         print_json(model="tenancy", **found.settings(), rows=rows(outcomes), claims=claim_rows(found.claims))
     else:
@@ -64,20 +73,6 @@ def tenancy(request: TenancyRequest) -> int:
         if not request.as_json:
             say(f"{', '.join(names[:-1])} and {names[-1]} are in {request.out}")
     return EXIT_PASS
-
-
-def _scheduler(text: str) -> tuple[str, dict[str, Any]]:
-    """A scheduler from ``KIND`` or ``KIND:NAME=VALUE,...``; drivesim knows the parameters."""
-    kind, _, rest = text.partition(":")
-    if kind not in SCHEDULERS:
-        raise BadInput(f"--scheduler {text}: there is no scheduler {kind!r}; {guess(kind, SCHEDULERS)}")
-    parameters: dict[str, Any] = {"kind": kind}
-    for part in filter(None, rest.split(",")):
-        name, equals, value = part.partition("=")
-        if not equals or not NUMBER.fullmatch(value):
-            raise BadInput(f"--scheduler {text}: {part!r} is not NAME=NUMBER, as in gimbal:thresh_max_us=2000")
-        parameters[name] = int(value) if INTEGER.fullmatch(value) else float(value)
-    return text, parameters
 
 
 def _scenarios(request: TenancyRequest) -> tuple[Scenario, ...]:
@@ -133,10 +128,9 @@ def _tables(outcomes: Sequence[Outcome]) -> Iterator[Table]:
 def _cells(outcome: Outcome) -> Iterator[str]:
     yield outcome.scheduler
     for kind in outcome.scenario.kinds:
-        shares = [tenant.f_util for tenant in outcome.of_kind(kind.name)]
-        yield f"{sum(shares) / len(shares):.2f}"
-    yield f"{outcome.jain:.3f}"
-    yield f"{outcome.utilisation:.2f}"
+        yield with_interval(outcome.kinds[kind.name], 2)
+    yield with_interval(outcome.jain, 3)
+    yield with_interval(outcome.utilisation, 2)
     yield format_quantity(outcome.bytes_per_s, "B/s")
     for name in ("p50", "p99", "p99_9"):
         value = outcome.worst_ns(name)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rackloop.units import format_quantity
-from rackloop_cli.model.tenancy_results import Found, claim_rows, rows
+from rackloop_cli.model.tenancy_results import Found, claim_rows, rows, with_interval
 from rackloop_cli.shared.output import write_files
 
 if TYPE_CHECKING:
@@ -52,8 +52,18 @@ def write(out: Path, found: Found) -> list[str]:
             }
             for one in found.time_lines
         ],
+        "sweeps": [
+            {
+                "parameter": one.parameter,
+                "scenario": one.scenario.name,
+                "condition": one.scenario.condition,
+                "tenants": one.count,
+                "f_util": dict(one.lines),
+            }
+            for one in found.sweeps
+        ],
     }
-    figures = {name: draw(found) for name, draw in _FIGURES.items()}
+    figures = {name: draw(found) for name, draw in _FIGURES.items() if name != "sweeps" or found.sweeps}
     texts = {
         "tenancy.json": json.dumps(document, indent=1) + "\n",
         "tenancy.csv": table.getvalue(),
@@ -98,26 +108,23 @@ def outcomes_table(outcomes: Sequence[Outcome]) -> Iterator[str]:
     yield "| condition | scenario | tenants | scheduler | f-Util | Jain | utilisation | bandwidth | p50 | p99 | p99.9 |"
     yield "|---|---|---|---|---|---|---|---|---|---|---|"
     for one in outcomes:
-        shares = " ".join(f"{kind.name} {mean_f_util(one, kind.name):.2f}" for kind in one.scenario.kinds)
+        shares = " ".join(f"{kind.name} {with_interval(one.kinds[kind.name], 2)}" for kind in one.scenario.kinds)
         latencies = " | ".join(
             "-" if (value := one.worst_ns(name)) is None else format_quantity(value / 1e9, "s") for name in _QUANTILES
         )
         yield (
             f"| {one.scenario.condition} | {one.scenario.name} | {one.count} | {one.scheduler} | {shares} | "
-            f"{one.jain:.3f} | {one.utilisation:.2f} | {format_quantity(one.bytes_per_s, 'B/s')} | {latencies} |"
+            f"{with_interval(one.jain, 3)} | {with_interval(one.utilisation, 2)} | "
+            f"{format_quantity(one.bytes_per_s, 'B/s')} | {latencies} |"
         )
-
-
-def mean_f_util(outcome: Outcome, kind: str) -> float:
-    """The mean of the f-Utils of a kind of tenants."""
-    shares = [tenant.f_util for tenant in outcome.of_kind(kind)]
-    return sum(shares) / len(shares)
 
 
 def _caption(found: Found, *more: str, of_scenarios: bool = True) -> str:
     request, size = found.request, format_quantity(found.size_bytes, "B")
+    last = request.seed + request.seeds - 1
+    seeds = f"seed {request.seed}" if request.seeds == 1 or not of_scenarios else f"seeds {request.seed} to {last}"
     times = f": {request.seconds:g} s after {request.warm_up_s:g} s" if of_scenarios else ""
-    return " ".join((*more, f"{found.profile}, {size}, seed {request.seed}, in virtual time{times}."))
+    return " ".join((*more, f"{found.profile}, {size}, {seeds}, in virtual time{times}."))
 
 
 def _by_scenario(found: Found) -> dict[Scenario, dict[str, Outcome]]:
@@ -141,9 +148,9 @@ def _fairness(found: Found) -> Figure:
     panels = [
         TenantBars(
             _title(scenario, outcomes),
-            [f"{name}\nJain {outcome.jain:.2f}" for name, outcome in outcomes.items()],
+            [f"{name}\nJain {outcome.jain.value:.2f}" for name, outcome in outcomes.items()],
             {
-                f"tenants {number}": [mean_f_util(outcome, kind.name) for outcome in outcomes.values()]
+                f"tenants {number}": [outcome.kinds[kind.name].value for outcome in outcomes.values()]
                 for number, kind in enumerate(scenario.kinds, 1)
             },
         )
@@ -160,7 +167,7 @@ def _utilisation(found: Found) -> Figure:
     for condition in dict.fromkeys(outcome.scenario.condition for outcome in found.outcomes):
         groups = {one: of for one, of in _by_scenario(found).items() if one.condition == condition}
         names = list(dict.fromkeys(name for outcomes in groups.values() for name in outcomes))
-        series = {name: [outcomes[name].utilisation for outcomes in groups.values()] for name in names}
+        series = {name: [outcomes[name].utilisation.value for outcomes in groups.values()] for name in names}
         panels.append(TenantBars(condition, [scenario.name for scenario in groups], series))
     caption = _caption(found, "The sum of each tenant's bandwidth over its standalone maximum, as it is of all.")
     return tenant_bars(panels, "Utilisation by schedulers (simulated)", "Utilisation", caption, ideal=1.0)
@@ -195,7 +202,7 @@ def _tenants(found: Found) -> Figure:
         lines: dict[str, list[tuple[float, float]]] = {}
         for outcome in found.outcomes:
             if outcome.scenario == scenario:
-                lines.setdefault(outcome.scheduler, []).append((outcome.count, outcome.jain))
+                lines.setdefault(outcome.scheduler, []).append((outcome.count, outcome.jain.value))
         title = f"{scenario.name}, {scenario.condition}"
         panels.append(LinePanel(title, "Tenants", "Jain's index", lines, is_log2=True))
     return line_panels(panels, "Fairness by the number of tenants (simulated)", _caption(found))
@@ -236,6 +243,23 @@ def _time_line(line: TimeLine) -> Iterator[LinePanel]:
     yield LinePanel(f"Write cost, {line.condition}", "Time, s", "Write cost", {"write cost": line.write_cost})
 
 
+def _sweeps(found: Found) -> Figure:
+    from rackloop_reports.plots import LinePanel, line_panels
+
+    panels = [
+        LinePanel(
+            f"{one.scenario.name}, {one.scenario.condition}, {one.count} tenants",
+            one.parameter[:1].upper() + one.parameter[1:],
+            "Mean f-Util",
+            one.lines,
+            is_log2=True,
+        )
+        for one in found.sweeps
+    ]
+    caption = _caption(found, "Gimbal, with one parameter of the drive or of its own changed.", of_scenarios=False)
+    return line_panels(panels, "Readers beside writers, by one parameter (simulated)", caption)
+
+
 _FIGURES: dict[str, Callable[[Found], Figure]] = {
     "fairness": _fairness,
     "tenants": _tenants,
@@ -243,4 +267,5 @@ _FIGURES: dict[str, Callable[[Found], Figure]] = {
     "tail-latency": _tail,
     "interference": _interference,
     "time-lines": _time_lines,
+    "sweeps": _sweeps,
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rackloop_models.tenancy import Claim, Interference, Outcome, TimeLine
+    from rackloop_models.tenancy import Claim, Figure, Interference, Outcome, Sweep, TimeLine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +25,8 @@ class TenancyRequest:
     profile: str
     size: str
     seed: int
+    seeds: int
+    with_sweeps: bool
     out: Path | None
     as_json: bool
 
@@ -41,6 +43,7 @@ class Found:
     claims: Sequence[Claim]
     interference: Sequence[Interference]
     time_lines: Sequence[TimeLine]
+    sweeps: Sequence[Sweep]
 
     def settings(self) -> dict[str, Any]:
         """The subject of the results."""
@@ -50,6 +53,7 @@ class Found:
             "like": self.like,
             "bytes": self.size_bytes,
             "seed": self.request.seed,
+            "seeds": self.request.seeds,
             "warm_up_s": self.request.warm_up_s,
             "seconds": self.request.seconds,
         }
@@ -68,21 +72,33 @@ def rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
                     "scenario": outcome.scenario.name,
                     "tenants": outcome.count,
                     "scheduler": outcome.scheduler,
-                    "utilisation": outcome.utilisation,
-                    "jain": outcome.jain,
-                    "min_max_share": outcome.min_max,
+                    **_figure("utilisation", outcome.utilisation),
+                    **_figure("jain", outcome.jain),
+                    **_figure("min_max_share", outcome.min_max),
                     "bytes_per_s": outcome.bytes_per_s,
                     "kind": kind.name,
                     "kind_tenants": len(tenants),
                     "kind_bytes_per_s": sum(tenant.bytes_per_s for tenant in tenants),
                     "kind_alone_bytes_per_s": tenants[0].alone_bytes_per_s,
-                    "kind_f_util_mean": sum(f_utils) / len(f_utils),
+                    **_figure("kind_f_util_mean", outcome.kinds[kind.name]),
                     "kind_f_util_min": min(f_utils),
                     "kind_f_util_max": max(f_utils),
                     **{f"kind_worst_{name}_ns": outcome.worst_ns(name, kind.name) for name in ("p50", "p99", "p99_9")},
                 }
             )
     return found
+
+
+def _figure(name: str, figure: Figure) -> dict[str, float | None]:
+    low, high = figure.ci95
+    return {name: figure.value, f"{name}_low": low, f"{name}_high": high}
+
+
+def with_interval(figure: Figure, digits: int) -> str:
+    """A figure, with its interval where it has one."""
+    low, high = figure.ci95
+    told = f"{figure.value:.{digits}f}"
+    return told if low is None or high is None else f"{told} ({low:.{digits}f} to {high:.{digits}f})"
 
 
 def claim_rows(found: Sequence[Claim]) -> list[dict[str, Any]]:

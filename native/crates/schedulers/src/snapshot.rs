@@ -62,6 +62,8 @@ pub enum SchedulerState {
         reserved_per_s: f64,
         /// Whether no tenant writes.
         is_read_only: bool,
+        /// Tokens that were donated, and not taken yet.
+        donated_tokens: f64,
     },
     /// Parda, all of whose state is of tenants.
     Parda {},
@@ -113,6 +115,8 @@ pub enum TenantState {
         tokens_per_s: f64,
         /// Whether it has an objective.
         is_latency_critical: bool,
+        /// The thread that serves it.
+        thread: u32,
     },
     /// Parda.
     Parda {

@@ -1,8 +1,9 @@
 //! ReFlex: tokens for objectives, and what they leave for best effort.
 //!
-//! Klimovic, Litz and Kozyrakis, *ReFlex: Remote Flash ≈ Local Flash*, ASPLOS 2017; one thread.
+//! Klimovic, Litz and Kozyrakis, *ReFlex: Remote Flash ≈ Local Flash*, ASPLOS 2017.
 
 mod parameters;
+mod threads;
 
 use crate::ledger::{Ledger, Queue};
 use crate::policy::{Choice, Policy};
@@ -12,6 +13,7 @@ use crate::snapshot::{SchedulerState, TenantState};
 use crate::tenant::Tenant;
 
 pub use parameters::{CurvePoint, ReflexParameters};
+use threads::Threads;
 
 /// The state of a tenant.
 #[derive(Debug)]
@@ -20,6 +22,8 @@ pub struct Account {
     tokens: f64,
     tokens_per_ns: f64,
     is_latency_critical: bool,
+    /// The thread whose rounds serve it.
+    thread: u32,
 }
 
 impl Account {
@@ -40,15 +44,16 @@ impl Account {
 ///   reservation, the tokens it kept, the deficit limit and one request;
 /// - it keeps its last increments of tokens and a tenth of what exceeds them, and donates the rest (algorithm 1);
 /// - a best-effort tenant sends only what its tokens cover, is never in debt, and keeps none without requests; what no
-///   tenant took of the donations in a round is gone (algorithm 1).
+///   tenant took of the donations is gone once every thread has run a round since they began to be collected
+///   (algorithm 1);
+/// - a tenant belongs to one thread as long as it stays, that with the fewest tenants when it joined; what tenants of all
+///   threads send together is bounded as with one thread, since donations are tokens that were not spent.
 #[derive(Debug)]
 pub struct Reflex {
     parameters: ReflexParameters,
     round_ns: u64,
-    rounded_ns: u64,
+    threads: Threads,
     ready: Queue,
-    /// The tenant with which the next round begins.
-    turn: u32,
     tokens_per_s: f64,
     reserved_per_s: f64,
     is_read_only: bool,
@@ -85,10 +90,9 @@ impl Reflex {
     pub fn new(parameters: &ReflexParameters) -> Self {
         Self {
             parameters: parameters.clone(),
-            round_ns: (parameters.round_us * 1e3).round() as u64,
-            rounded_ns: 0,
+            round_ns: parameters.round_ns(),
+            threads: Threads::new(parameters.threads, parameters.round_ns()),
             ready: Queue::default(),
-            turn: 0,
             tokens_per_s: 0.0,
             reserved_per_s: 0.0,
             is_read_only: true,
@@ -116,17 +120,16 @@ impl Reflex {
         ledger.member_mut(tenant).state.queue = queue;
     }
 
-    /// Run a scheduling round for the time since the last one.
-    fn round(&mut self, ledger: &mut Ledger<Account>, now_ns: u64) {
-        let elapsed_ns = (now_ns - self.rounded_ns) as f64;
-        self.rounded_ns = now_ns;
+    /// Run a scheduling round of a thread, for the time since its last one.
+    fn round(&mut self, ledger: &mut Ledger<Account>, thread: u32, now_ns: u64) {
+        let elapsed_ns = self.threads.begin(thread, now_ns) as f64;
         let mut donated = 0.0;
         for tenant in 0..ledger.seats() {
             let Some(member) = ledger.try_member_mut(tenant) else {
                 continue;
             };
             let account = &member.state;
-            if !account.is_latency_critical {
+            if !account.is_latency_critical || account.thread != thread {
                 continue;
             }
             let kept = account.kept(self.round_ns, &self.parameters);
@@ -140,14 +143,16 @@ impl Reflex {
             }
             ledger.member_mut(tenant).state.tokens = tokens;
         }
+        self.threads.donate(donated);
         let seats = ledger.seats();
+        let first = self.threads.turn(thread);
         for turn in 0..seats {
-            let tenant = (self.turn + turn) % seats;
+            let tenant = (first + turn) % seats;
             let Some(member) = ledger.try_member_mut(tenant) else {
                 continue;
             };
             let account = &member.state;
-            if account.is_latency_critical || account.queue.is_empty() {
+            if account.is_latency_critical || account.thread != thread || account.queue.is_empty() {
                 continue;
             }
             let mut tokens = account.tokens + account.tokens_per_ns * elapsed_ns;
@@ -155,8 +160,7 @@ impl Reflex {
             // What is missing for its next requests comes out of the donations.
             while let Some(head) = ledger.member(tenant).state.queue.head() {
                 let missing = self.parameters.cost(&ledger.entry(head).request) - tokens;
-                let taken = missing.min(donated);
-                donated -= taken;
+                let taken = self.threads.take(missing);
                 tokens += taken;
                 if taken < missing {
                     break;
@@ -165,32 +169,30 @@ impl Reflex {
             }
             let account = &mut ledger.member_mut(tenant).state;
             if account.queue.is_empty() {
-                donated += std::mem::take(&mut tokens);
+                self.threads.donate(std::mem::take(&mut tokens));
             }
             account.tokens = tokens;
         }
-        self.turn = (self.turn + 1) % seats.max(1);
+        self.threads.end(thread, seats);
     }
 
     /// Pass over the rounds without requests: objectives fill up what they keep, and there is no best effort.
     fn rest(&mut self, ledger: &mut Ledger<Account>, now_ns: u64) {
-        let Some(until_ns) = now_ns.checked_sub(self.round_ns) else {
-            return;
-        };
-        if until_ns <= self.rounded_ns {
-            return;
-        }
-        let idle_ns = (until_ns - self.rounded_ns) as f64;
-        self.rounded_ns = until_ns;
-        for tenant in 0..ledger.seats() {
-            let Some(member) = ledger.try_member_mut(tenant) else {
+        for thread in 0..self.parameters.threads {
+            let idle_ns = self.threads.rest(thread, now_ns) as f64;
+            if idle_ns == 0.0 {
                 continue;
-            };
-            let account = &mut member.state;
-            if account.is_latency_critical {
-                let kept = account.kept(self.round_ns, &self.parameters);
-                let tokens = account.tokens + account.tokens_per_ns * idle_ns;
-                account.tokens = tokens.min(kept.max(account.tokens));
+            }
+            for tenant in 0..ledger.seats() {
+                let Some(member) = ledger.try_member_mut(tenant) else {
+                    continue;
+                };
+                let account = &mut member.state;
+                if account.is_latency_critical && account.thread == thread {
+                    let kept = account.kept(self.round_ns, &self.parameters);
+                    let tokens = account.tokens + account.tokens_per_ns * idle_ns;
+                    account.tokens = tokens.min(kept.max(account.tokens));
+                }
             }
         }
     }
@@ -247,6 +249,10 @@ impl Policy for Reflex {
             tokens: 0.0,
             tokens_per_ns: 0.0,
             is_latency_critical: tenant.slo.is_some(),
+            thread: threads::least_used(
+                self.parameters.threads,
+                ledger.members().map(|(_, member)| member.state.thread),
+            ),
         })
     }
 
@@ -304,12 +310,16 @@ impl Policy for Reflex {
         if ledger.queued == 0 {
             return Choice::Idle;
         }
-        if self.ready.is_empty() && now_ns >= self.rounded_ns + self.round_ns {
-            self.round(ledger, now_ns);
+        while self.ready.is_empty() {
+            let (due_ns, thread) = self.threads.next();
+            if now_ns < due_ns {
+                return Choice::WaitUntil(due_ns);
+            }
+            self.round(ledger, thread, now_ns);
         }
         match self.ready.pop(ledger) {
             Some(index) => Choice::Request(index),
-            None => Choice::WaitUntil(self.rounded_ns + self.round_ns),
+            None => Choice::Idle,
         }
     }
 
@@ -333,6 +343,7 @@ impl Policy for Reflex {
             tokens_per_s: self.tokens_per_s,
             reserved_per_s: self.reserved_per_s,
             is_read_only: self.is_read_only,
+            donated_tokens: self.threads.donated(),
         }
     }
 
@@ -342,6 +353,7 @@ impl Policy for Reflex {
             tokens: account.tokens,
             tokens_per_s: account.tokens_per_ns * 1e9,
             is_latency_critical: account.is_latency_critical,
+            thread: account.thread,
         }
     }
 }

@@ -23,8 +23,10 @@ pub struct ReflexParameters {
     pub kept_increments: f64,
     /// Share of what exceeds them that it donates to best effort.
     pub donated_share: f64,
-    /// Time between two scheduling rounds.
+    /// Time between two scheduling rounds of a thread.
     pub round_us: f64,
+    /// Threads that the tenants are shared out to.
+    pub threads: u32,
 }
 
 /// A point of the drive's curve.
@@ -62,6 +64,7 @@ impl Default for ReflexParameters {
             kept_increments: 3.0,
             donated_share: 0.9,
             round_us: 10.0,
+            threads: 1,
         }
     }
 }
@@ -74,6 +77,7 @@ impl ReflexParameters {
         within("kept_increments", self.kept_increments, 1.0, 1000.0)?;
         within("donated_share", self.donated_share, 0.0, 1.0)?;
         within("round_us", self.round_us, 0.1, 1e5)?;
+        within("threads", self.threads, 1, 1024)?;
         if self.curve.is_empty() {
             return Err("curve has no points; give at least one".to_owned());
         }
@@ -94,6 +98,10 @@ impl ReflexParameters {
             return Err("curve is not by ascending p95_us".to_owned());
         }
         Ok(())
+    }
+
+    pub(super) fn round_ns(&self) -> u64 {
+        (self.round_us * 1e3).round() as u64
     }
 
     /// Tokens a second that keep the 95th percentile within `p95_us`; `None` where the curve begins later.

@@ -92,6 +92,10 @@ fn a_value_outside_of_its_range_is_named() {
             "scheduler flashfq: write_cost is 0; give it a base_us or a per_kib_us",
         ),
         (
+            json!({"kind": "reflex", "threads": 0}),
+            "scheduler reflex: threads is 0; give 1 to 1024",
+        ),
+        (
             json!({"kind": "reflex", "curve": []}),
             "scheduler reflex: curve has no points; give at least one",
         ),

@@ -7,4 +7,5 @@ mod gimbal;
 mod parda;
 mod promises;
 mod reflex;
+mod reflex_threads;
 mod tenants;

@@ -7,6 +7,7 @@ use schedulers::{
     Decision, Operation, Outcome, Parameters, Priority, Refusal, Request, RequestId, Scheduler,
     Tenant, TenantId,
 };
+use serde_json::json;
 
 use crate::bench::{cases, dispatched};
 
@@ -55,9 +56,9 @@ fn key(tenants: &BTreeMap<String, u64>, tenant: TenantId) -> u64 {
 }
 
 impl Watched {
-    fn new(kind: &str) -> Self {
+    fn new(parameters: &Parameters) -> Self {
         Self {
-            scheduler: Parameters::of(kind).unwrap().start(),
+            scheduler: parameters.start(),
             tenants: Vec::new(),
             joined: 0,
             queued: BTreeMap::new(),
@@ -212,11 +213,14 @@ proptest! {
     fn every_request_goes_once_in_its_tenant_s_order_and_none_starves(
         steps in prop::collection::vec(step(), 1..400),
     ) {
-        for kind in Parameters::KINDS {
-            let mut watched = Watched::new(kind);
-            watched.run(&steps).map_err(|error| TestCaseError::fail(format!("{kind}: {error}")))?;
+        let threaded = serde_json::from_value(json!({"kind": "reflex", "threads": 3})).unwrap();
+        let defaults = Parameters::KINDS.iter().map(|kind| Parameters::of(kind).unwrap());
+        for parameters in defaults.chain([threaded]) {
+            let mut watched = Watched::new(&parameters);
+            let of = |error| TestCaseError::fail(format!("{parameters:?}: {error}"));
+            watched.run(&steps).map_err(of)?;
             // The same calls, the same decisions.
-            let mut again = Watched::new(kind);
+            let mut again = Watched::new(&parameters);
             again.run(&steps)?;
             prop_assert_eq!(watched.decisions, again.decisions);
         }

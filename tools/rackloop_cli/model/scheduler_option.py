@@ -1,0 +1,61 @@
+"""The option ``--scheduler KIND[:NAME=VALUE,...]``: a scheduler with its parameters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from rackloop.errors import BadInput
+from rackloop.names import guess
+
+SCHEDULERS = ("none", "reflex", "parda", "flashfq", "gimbal")
+_EXAMPLES = "gimbal:thresh_max_us=2000, gimbal:priority_quotas=[16,4,2,1] or flashfq:read_cost.base_us=3"
+_OPENING, _CLOSING = "[{", "]}"
+
+
+def scheduler_of(text: str) -> tuple[str, dict[str, Any]]:
+    """The option's text, as a name, and the scheduler as drivesim takes it, which knows the parameters.
+
+    A value is JSON: a number, a word of it, a list, an object; a point in a name leads into an object. Raises BadInput.
+    """
+    kind, _, rest = text.partition(":")
+    if kind not in SCHEDULERS:
+        raise BadInput(f"--scheduler {text}: there is no scheduler {kind!r}; {guess(kind, SCHEDULERS)}")
+    scheduler: dict[str, Any] = {"kind": kind}
+    for part in _parts(rest):
+        name, equals, written = part.partition("=")
+        if not equals or not all(name.split(".")):
+            raise BadInput(f"--scheduler {text}: {part!r} is not NAME=VALUE, as in {_EXAMPLES}")
+        try:
+            value = json.loads(written, parse_constant=_no_number)
+        except ValueError:
+            raise BadInput(
+                f"--scheduler {text}: {written!r}, the value of {name}, is not JSON; write it as in {_EXAMPLES}"
+            ) from None
+        *groups, last = name.split(".")
+        inner = scheduler
+        for group in groups:
+            inner = inner.setdefault(group, {})
+            if not isinstance(inner, dict):
+                raise BadInput(f"--scheduler {text}: {group} has a value already, so it cannot have {name} as well")
+        inner[last] = value
+    return text, scheduler
+
+
+def _no_number(word: str) -> Any:
+    raise ValueError(word)
+
+
+def _parts(text: str) -> Iterator[str]:
+    """The parts between commas that are in no brackets."""
+    depth, part = 0, ""
+    for letter in text:
+        depth += (letter in _OPENING) - (letter in _CLOSING)
+        if letter == "," and depth == 0:
+            yield part
+            part = ""
+        else:
+            part += letter
+    if part:
+        yield part
