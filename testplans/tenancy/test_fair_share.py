@@ -28,7 +28,7 @@ from rackloop_fixtures import (
     tenants_of,
     totals,
 )
-from rackloop_oracles.fairness import TenantShares
+from rackloop_oracles.fairness import TenantShares, standalone_maximum
 
 KIB = 1 << 10
 TOGETHER = "together"
@@ -113,9 +113,13 @@ def test_fair_share(
     window = conditions.window_or_last(totals(found[TOGETHER]))
     alone = {tenant.name: found[tenant.name][tenant.name] for tenant in tenants}
     require_served(list(alone.values()), window)
+    maxima = {
+        name: standalone_maximum(name, {one: phase.bandwidths(window) for one, phase in found[name].items()}).tolist()
+        for name in alone
+    }
     for what, when in together.items():
         shares = TenantShares(
-            {name: phase.bandwidths(window) for name, phase in alone.items()},
+            maxima,
             {name: phase.bandwidths(window) for name, phase in found[when].items()},
             shared_box.seed,
         )

@@ -8,6 +8,7 @@ from rackloop_oracles.fairness._measures import f_util as f_util
 from rackloop_oracles.fairness._measures import jain_index as jain_index
 from rackloop_oracles.fairness._measures import min_max_share as min_max_share
 from rackloop_oracles.fairness._measures import ratio as ratio
+from rackloop_oracles.fairness._measures import standalone_maximum as standalone_maximum
 from rackloop_oracles.fairness._measures import utilisation as utilisation
 from rackloop_oracles.fairness._measures import within_objective as within_objective
 from rackloop_oracles.fairness._shares import TenantShares as TenantShares

@@ -6,16 +6,31 @@ rounds or resamples of them, are kept. Each measure raises ValueError where it i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rackloop.measurement import Distribution
 
 Array = NDArray[np.float64]
 Measure = Callable[[Array], Array]
 """A measure of the last axis of an array."""
+
+
+def standalone_maximum(tenant: str, served: Mapping[str, ArrayLike]) -> Array:
+    """The standalone maximum of ``tenant``: its bandwidth with its own load while no other tenant is on the box.
+
+    ``served`` has the bandwidths of every tenant of a run without others, by name, of one round or of many. So as many
+    tenants of the same load together are no standalone maximum: they keep more I/O outstanding than one of them does.
+    Raises ValueError where another tenant was served in that run, or this one was not in every round.
+    """
+    if list(served) != [tenant]:
+        among = ", ".join(served) or "nothing"
+        raise ValueError(f"a standalone maximum is of one tenant alone: {tenant} was to be measured, {among} was")
+    alone = np.asarray(served[tenant], dtype=np.float64)
+    _require_positive(f"the standalone maximum of {tenant}", alone)
+    return alone
 
 
 def f_util(alone: Array, together: Array) -> Array:
