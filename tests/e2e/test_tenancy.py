@@ -71,6 +71,33 @@ def test_tenants_are_measured_and_shown(rackloop: CommandLine) -> None:
     assert [one.labels["when"] for one in rounds] == ["together", "alone"]
 
 
+def test_tenants_are_measured_through_the_storage_switch(rackloop: CommandLine) -> None:
+    changes = {
+        "through": "gimbal",
+        "tenants": "3",
+        "blocks": "4 KiB,64 KiB",
+        "block_mixes": ",,4 KiB/70+16 KiB/30",
+        "read_percents": "100,0,0",
+        "rates": "0,0,500",
+        "pauses": "0,20 ms,0",
+        "bursts": "20 ms",
+        "weights": "2,1",
+        "iodepths": "8",
+        "patterns": "random",
+    }
+    arguments = ("-k", "fair_share", "--out", "out", "--seed", "7", *settings(QUICK | changes))
+    ended = rackloop("run", "tenancy", "--lab", "mock", *arguments)
+    assert ended.status in {0, 3}, ended
+    results = Results(rackloop.directory / "out")
+    test = results.tests()["tenancy/fair_share::fair_share"]
+    assert (test["verdict"], test.get("cause")) in {("pass", None), ("unknown", "harness"), ("unknown", "test")}, test
+    measured = test["measurements"]
+    assert {(one["labels"]["through"], one["labels"]["profile"]) for one in measured} == {("gimbal", "sata-ssd")}
+    f_utils = {one["labels"]["tenant"]: one["labels"]["block"] for one in measured if one["name"] == "tenant.f_util"}
+    assert f_utils == {"t1": "4 KiB", "t2": "64 KiB", "t3": "4 KiB/70+16 KiB/30"}
+    assert min(one["value"] for one in measured if one["name"] == "tenant.bandwidth") > 0
+
+
 def test_tenants_are_measured_while_the_rack_is_at_work(rackloop: CommandLine) -> None:
     work = {"meanwhile": "remaps,rebuilds", "seconds": "0.3"}
     arguments = ("-k", "fair_share", "--out", "out", "--seed", "7", *settings(QUICK | work))
