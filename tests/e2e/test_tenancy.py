@@ -130,6 +130,13 @@ def test_tenants_are_measured_while_the_rack_is_at_work(rackloop: CommandLine) -
         ({"meanwhile": "rebuilds", "active_range": "4 GiB"}, "whose stripes lie behind 2 GiB of each drive"),
         ({"meanwhile": "repairs"}, "expected one of nothing, remaps, rebuilds, found 'repairs'"),
         ({"patterns": "randum"}, "expected one of random, sequential, found 'randum'"),
+        ({"through": "gimbel"}, "found 'gimbel'; did you mean 'gimbal'?"),
+        ({"through": "gimbal", "drives": "d01,d02,d03,d04"}, "a storage switch (gimbal) shares one among all tenants"),
+        ({"box": "acme.yaml"}, "set purge to false"),
+        ({"box": "acme.yaml", "purge": "false"}, "there is no description of a box at acme.yaml"),
+        ({"weights": "0"}, "expected a whole number from 1 to 1000000, found '0'"),
+        ({"block_mixes": "4 KiB/70"}, "the shares of block_mix are 1 to 100 % and come to 100 %, not to 70 %"),
+        ({"rates": "100", "pauses": "1 ms"}, "tenant t1 has a rate and pauses"),
         ({"rate": "100", "read_percent": "70"}, "tenant victim has a rate and reads and writes"),
     ],
 )

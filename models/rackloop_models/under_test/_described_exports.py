@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo
 
 from rackloop.abilities import BlockDevice
 from rackloop.errors import BadInput
@@ -17,6 +17,7 @@ from rackloop.lab.yaml import (
     Eui64,
     Name,
     Nguid,
+    Scalar,
     Size,
     Text,
     Wwn,
@@ -24,10 +25,12 @@ from rackloop.lab.yaml import (
     examine,
     find_description,
     matching,
+    text_of,
+    wrong,
 )
-from rackloop.names import guess
+from rackloop.names import guess, kind_of
 from rackloop.safety import TenantRegion
-from rackloop.units import counted
+from rackloop.units import counted, parse_size
 from rackloop_oracles.fairness import TenantExport
 
 _IDENTIFIERS = ("wwn", "eui64", "nguid")
@@ -35,6 +38,15 @@ _NBD = ("nbd:", "nbd+unix:")
 
 Reach = Callable[[str, str], BlockDevice]
 """The device of a server, which is given first, by its node there or its NBD URI."""
+
+
+def _offset(value: object, _info: ValidationInfo) -> int:
+    expected = "an offset such as 8 GiB, or 0 B"
+    text = text_of(value, expected)
+    try:
+        return parse_size(text)
+    except ValueError:
+        raise wrong(f"expected {expected}, found {kind_of(text)}") from None
 
 
 class WrittenExport(Description):
@@ -53,7 +65,7 @@ class WrittenExport(Description):
     """The export as that server reaches it: a node below /dev, or an NBD URI such as nbd+unix:///t1?socket=/run/nbd."""
     size: Size
     """Its size, such as 100 GiB; one that reports another is not written."""
-    offset: Size | None = None
+    offset: Annotated[int, Scalar(_offset, {"type": "string", "examples": ["8 GiB"]})] | None = None
     """Where on the drive it begins; behind the export before it of the same drive by default."""
     serial: Text | None = None
     """The serial number that the export itself reports; of a node it must be given, NBD carries none."""
