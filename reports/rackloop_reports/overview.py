@@ -16,6 +16,7 @@ from rackloop_reports.allure_results import about_of, case_id_of, environment_of
 from rackloop_reports.drives_used import drives_used
 from rackloop_reports.measurement_table import measurements_csv
 from rackloop_reports.plot_selection import Plot
+from rackloop_reports.profile_verdicts import profile_verdicts
 from rackloop_reports.record import RunRecord, TestRecord
 from rackloop_reports.sentences import run_sentence, shortened, verdict_sentence
 from rackloop_reports.titles import title_of
@@ -86,6 +87,7 @@ def overview_html(run: RunRecord, plots: Sequence[Plot], pages: Mapping[str, str
         _not_passed(run, pages),
         _drives(run),
         _tests(run, pages),
+        _profiles(run),
         _plots(plots),
         _environment(run),
     ]
@@ -170,6 +172,15 @@ def _tests(run: RunRecord, pages: Mapping[str, str]) -> str:
     more = len(run.tests) - len(rows)
     rest = f"<p>and {more} more: see all tests in detail.</p>" if more > 0 else ""
     return f"<h2>Tests</h2>{_table(['Test', 'Verdict', 'Limits', 'Time'], rows, 'tests')}{rest}"
+
+
+def _profiles(run: RunRecord) -> str:
+    """The verdict on each profile of drives, where tests measured such."""
+    rows = [
+        [escape(profile), f'<span class="chip" style="color:{_COLORS[verdict]}">{verdict.upper()}</span>']
+        for profile, verdict in profile_verdicts(run.tests).items()
+    ]
+    return f"<h2>Drive profiles</h2>{_table(['Profile', 'Verdict'], rows)}" if rows else ""
 
 
 def _plots(plots: Sequence[Plot]) -> str:

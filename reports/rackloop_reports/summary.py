@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rackloop.measurement import Cause, Interval, MachineLoad, Verdict
 from rackloop.record import Measured
+from rackloop_reports.profile_verdicts import profile_verdicts
 from rackloop_reports.record import RunRecord, TestRecord
 
 SCHEMA = 1
@@ -94,7 +95,8 @@ class PartSummary:
 class Summary:
     """A run, as ``summary.json`` holds it. ``started`` is ISO 8601, ``wall_s`` how long it took.
 
-    ``out_of_service`` is in the file only where something was not used.
+    ``out_of_service`` is in the file only where something was not used, ``profiles`` only where measurements have the
+    label ``profile``: the verdict on each profile of drives.
     """
 
     schema: int
@@ -109,6 +111,7 @@ class Summary:
     duts: Sequence[DutSummary]
     tests: Sequence[TestSummary]
     out_of_service: Sequence[PartSummary] = ()
+    profiles: Mapping[str, Verdict] = field(default_factory=dict)
 
 
 def summarize(run: RunRecord) -> Summary:
@@ -126,6 +129,7 @@ def summarize(run: RunRecord) -> Summary:
         duts=[_dut(dut) for dut in run.started.duts],
         tests=[_test(test) for test in run.tests],
         out_of_service=[PartSummary(out.gear, out.state, out.reason, out.test) for out in run.parts_out],
+        profiles=profile_verdicts(run.tests),
     )
 
 
@@ -134,6 +138,8 @@ def to_json(summary: Summary) -> str:
     document = asdict(summary)
     if not summary.out_of_service:
         del document["out_of_service"]
+    if not summary.profiles:
+        del document["profiles"]
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 

@@ -88,6 +88,10 @@ def _lines(summary: Summary, *, is_aligned: bool, everything: bool) -> Iterator[
         # What goes on below stands below the name, as what is said of the test does.
         yield _Line(text, _STYLES[test.verdict], word, 2 * _INDENT)
         yield from _details(told, is_simulated=bool(simulated), everything=everything)
+    if summary.profiles:
+        yield _Line("")
+        for profile, verdict in summary.profiles.items():
+            yield _Line(f" profile {profile}", _STYLES[verdict], f"{verdict.upper():<{7 * is_aligned}}", _INDENT)
     if summary.out_of_service:
         yield from (_Line(""), _Line("not used"))
         yield from (_Line(out.reason, indent=_INDENT) for out in summary.out_of_service)

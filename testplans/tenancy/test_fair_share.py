@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rackloop.lab import Lab
-from rackloop.parameters import choice, flag, number, part, size, whole
+from rackloop.parameters import choice, flag, number, part, size, text, whole
 from rackloop_fixtures import (
     NOTHING,
     Labels,
@@ -28,7 +28,7 @@ from rackloop_fixtures import (
     tenants_of,
     totals,
 )
-from rackloop_oracles.fairness import TenantShares
+from rackloop_oracles.fairness import TenantShares, standalone_maximum
 
 KIB = 1 << 10
 TOGETHER = "together"
@@ -36,6 +36,12 @@ PARAMETERS = {
     "drives": part(
         [""], "the drive that all tenants share, or one for each; the first scratch drive if empty", of="drive"
     ),
+    "through": choice(
+        "drive",
+        "what shares the drive among tenants: the drive itself, or the storage switch with a scheduler",
+        among=["drive", "none", "reflex", "parda", "flashfq", "gimbal"],
+    ),
+    "box": text("", "description of the exports of a box, a YAML file; in place of drives and through", longest=1000),
     "active_range": size(0, "shared range from the start of a drive; all of it where 0", least=0, most=1 << 50),
     "purge": flag(True, "purge the drives first"),
     "fills": whole(2, "sequential fills before the measurement: a clean drive", least=0, most=100),
@@ -47,6 +53,20 @@ PARAMETERS = {
     "read_percents": whole([100], "percentage of reads of each tenant, in turn", least=0, most=100),
     "patterns": choice(["random"], "order of each tenant's I/O, in turn", among=["random", "sequential"]),
     "iodepths": whole([32], "I/Os outstanding of each tenant, in turn", most=4096),
+    "block_mixes": text(
+        [""], "sizes of each tenant in place of blocks, in turn, such as 4 KiB/70+128 KiB/30; blocks if empty"
+    ),
+    "rates": whole(
+        [0],
+        "IOPS of each tenant, in turn, due at random (an open loop); as many as complete where 0",
+        least=0,
+        most=100_000_000,
+    ),
+    "pauses": number(
+        [0.0], "pauses between bursts of each tenant, in turn; none where 0", least=0, most=3600, unit="s"
+    ),
+    "bursts": number([0.1], "duration of a burst, where there are pauses, in turn", least=0.001, most=3600, unit="s"),
+    "weights": whole([1], "weight of each tenant, in turn, for schedulers that have weights", most=1_000_000),
     "objectives": number([0.0], "latency objective (SLO) of each tenant, in turn; none where 0", most=3600, unit="s"),
     "seconds": number(
         60.0, "duration of a tenant's I/O alone in a round, and of all together", least=0.01, most=86_400, unit="s"
@@ -103,31 +123,36 @@ def test_fair_share(
 ) -> None:
     """Measure every tenant alone and all together in each round, and judge what each got of an equal share."""
     tenants, conditions = tenants_of(parameters), RoundConditions.of(parameters)
-    places = shared_box.places(tenants)
-    shared_box.prepare(parameters)
+    shared_box.prepare(tenants, parameters)
     together = {NOTHING: TOGETHER, **{what: f"{TOGETHER}, {what}" for what in further_work(parameters)}}
     phases = {**{tenant.name: [tenant] for tenant in tenants}, **dict.fromkeys(together.values(), tenants)}
     with RackAtWork(rack, labels, shared_box, parameters) as work:
         meanwhile = {together[what]: partial(work.doing, what) for what in work.done}
-        found = shared_box.rounds(phases, places, conditions, TOGETHER, meanwhile)
+        found = shared_box.rounds(phases, conditions, TOGETHER, meanwhile)
+    of_box = shared_box.labels
     window = conditions.window_or_last(totals(found[TOGETHER]))
     alone = {tenant.name: found[tenant.name][tenant.name] for tenant in tenants}
     require_served(list(alone.values()), window)
+    maxima = {
+        name: standalone_maximum(name, {one: phase.bandwidths(window) for one, phase in found[name].items()}).tolist()
+        for name in alone
+    }
     for what, when in together.items():
         shares = TenantShares(
-            {name: phase.bandwidths(window) for name, phase in alone.items()},
+            maxima,
             {name: phase.bandwidths(window) for name, phase in found[when].items()},
             shared_box.seed,
         )
         for name, f_util in shares.f_utils().items():
-            measure("tenant.f_util", f_util, statistics=("mean",), **alone[name].tenant.labels, meanwhile=what)
+            labels_of = {**alone[name].tenant.labels, **of_box, "meanwhile": what}
+            measure("tenant.f_util", f_util, statistics=("mean",), **labels_of)
         for name, of in (("jain", shares.jain()), ("min_max", shares.min_max()), ("utilisation", shares.utilisation())):
-            measure(f"fairness.{name}", of, statistics=("mean",), meanwhile=what)
+            measure(f"fairness.{name}", of, statistics=("mean",), **of_box, meanwhile=what)
     for what in work.done:
-        measure("fairness.work", work.counts(what, window), statistics=("mean",), meanwhile=what)
+        measure("fairness.work", work.counts(what, window), statistics=("mean",), **of_box, meanwhile=what)
     for when, phases_of in {"alone": alone, **{when: found[when] for when in together.values()}}.items():
         for phase in phases_of.values():
-            measure_phase(measure, phase, window, shared_box.seed, when)
+            measure_phase(measure, phase, window, shared_box.seed, when, of_box)
     work.require_done(window)
     conditions.require_steady(totals(found[TOGETHER]), "all tenants together")
     shared_box.require_its_own_limit(list(alone.values()), window)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import pytest
 
 from rackloop.lab import Lab
-from rackloop.parameters import choice, flag, number, part, size, whole
+from rackloop.parameters import choice, flag, number, part, size, text, whole
 from rackloop_fixtures import (
     Labels,
     Measure,
@@ -17,6 +17,7 @@ from rackloop_fixtures import (
     RackAtWork,
     RoundConditions,
     SharedBox,
+    Tenant,
     faults_of_work,
     further_work,
     measure_phase,
@@ -37,6 +38,12 @@ PARAMETERS = {
     "drives": part(
         [""], "the drive that all share, or one for the victim and each neighbour; a scratch drive if empty", of="drive"
     ),
+    "through": choice(
+        "drive",
+        "what shares the drive among tenants: the drive itself, or the storage switch with a scheduler",
+        among=["drive", "none", "reflex", "parda", "flashfq", "gimbal"],
+    ),
+    "box": text("", "description of the exports of a box, a YAML file; in place of drives and through", longest=1000),
     "active_range": size(0, "shared range from the start of a drive; all of it where 0", least=0, most=1 << 50),
     "purge": flag(True, "purge the drives first"),
     "fills": whole(2, "sequential fills before the measurement: a clean drive", least=0, most=100),
@@ -102,9 +109,13 @@ faults = faults_of_work
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     """The preparation, and the fewest rounds of the victim alone and beside the neighbours of each case."""
     cases = neighbours_of(parameters)
-    # What has room for the largest blocks has room for all.
-    largest = max(cases.values(), key=lambda neighbours: neighbours[0].workload.block_bytes)
-    return sharing_s(lab, parameters, [victim_of(parameters), *largest], 1 + len(cases) + len(further_work(parameters)))
+    tenants = [victim_of(parameters), *_largest(cases)]
+    return sharing_s(lab, parameters, tenants, 1 + len(cases) + len(further_work(parameters)))
+
+
+def _largest(cases: Mapping[str, Sequence[Tenant]]) -> Sequence[Tenant]:
+    """The neighbours with the largest blocks."""
+    return max(cases.values(), key=lambda neighbours: neighbours[0].workload.block_bytes)
 
 
 def test_isolation(
@@ -112,13 +123,14 @@ def test_isolation(
 ) -> None:
     """Measure the victim alone, beside its neighbours and beside the rack's work in every round, case by case."""
     victim, cases, conditions = victim_of(parameters), neighbours_of(parameters), RoundConditions.of(parameters)
-    places = shared_box.places([victim, *next(iter(cases.values()))])
-    shared_box.prepare(parameters)
+    # What has room for the largest blocks has room for all.
+    shared_box.prepare([victim, *_largest(cases)], parameters)
     with RackAtWork(rack, labels, shared_box, parameters) as work:
         cases |= {what: [] for what in work.done}
         phases = {ALONE: [victim], **{name: [victim, *neighbours] for name, neighbours in cases.items()}}
         meanwhile = {what: partial(work.doing, what) for what in work.done}
-        found = shared_box.rounds(phases, places, conditions, ALONE, meanwhile)
+        found = shared_box.rounds(phases, conditions, ALONE, meanwhile)
+    of_box = shared_box.labels
     window = conditions.window_or_last(totals(found[ALONE]))
     alone = found[ALONE][victim.name]
     require_served([alone], window)
@@ -134,13 +146,13 @@ def test_isolation(
             pairs["p99_factor"] = (after, before)
         for what, (over, under) in pairs.items():
             of_rounds = Rounds(list(zip(over, under, strict=True)), shared_box.seed).ratio(ratio)
-            measure(f"isolation.{what}", of_rounds, statistics=("mean",), neighbours=name)
-        measure_phase(measure, beside, window, shared_box.seed, name)
+            measure(f"isolation.{what}", of_rounds, statistics=("mean",), **of_box, neighbours=name)
+        measure_phase(measure, beside, window, shared_box.seed, name, of_box)
         for neighbour in found[name].values():
-            measure_phase(measure, neighbour, window, shared_box.seed, name)
-    measure_phase(measure, alone, window, shared_box.seed, ALONE)
+            measure_phase(measure, neighbour, window, shared_box.seed, name, of_box)
+    measure_phase(measure, alone, window, shared_box.seed, ALONE, of_box)
     for what in work.done:
-        measure("isolation.work", work.counts(what, window), statistics=("mean",), meanwhile=what)
+        measure("isolation.work", work.counts(what, window), statistics=("mean",), **of_box, meanwhile=what)
     work.require_done(window)
     conditions.require_steady(totals(found[ALONE]), "the victim alone")
     shared_box.require_its_own_limit([alone], window)

@@ -38,6 +38,18 @@ MIB = 1 << 20
 SIZE = 8 * MIB
 # Whatever is measured counts as steady: a busy machine must not fail a test.
 CONDITIONS = RoundConditions(seconds=0.05, rounds=5, most_rounds=5, excursion=100, slope=100)
+UNPREPARED = {
+    "drives": ["d01"],
+    "through": "drive",
+    "box": "",
+    "active_range": SIZE,
+    "purge": False,
+    "fills": 0,
+    "overwrites": 0.0,
+    "seconds": 0.05,
+    "excursion": 100.0,
+    "slope": 100.0,
+}
 QUIET = MachineLoad(1.0, 0.0, 0.0)
 BUSY = MachineLoad(1.0, 0.3, 0.0, pressure=0.4)
 READER = Tenant("reader", Workload(4096, 100, iodepth=2))
@@ -92,7 +104,8 @@ def test_each_tenant_is_measured_alone_and_all_together_in_every_round() -> None
     tenants = [READER, WRITER]
     with shared(("d01", "srv1", "p0"), record=record) as box:
         phases = {"reader": [READER], "writer": [WRITER], "together": tenants}
-        found = box.rounds(phases, box.places(tenants), CONDITIONS, "together")
+        box.prepare(tenants, UNPREPARED)
+        found = box.rounds(phases, CONDITIONS, "together")
     assert {name: list(of) for name, of in found.items()} == {
         "reader": ["reader"],
         "writer": ["writer"],
@@ -112,20 +125,18 @@ def test_each_tenant_is_measured_alone_and_all_together_in_every_round() -> None
 def test_exports_on_several_servers_begin_together() -> None:
     tenants = [READER, WRITER]
     with shared(("d01", "srv1", "p0"), ("d03", "srv2", "p0")) as box:
-        places = box.places(tenants)
-        assert places == {"reader": (0, 0, SIZE), "writer": (1, 0, SIZE)}
-        found = box.rounds({"together": tenants}, places, CONDITIONS, "together")
+        box.prepare(tenants, {**UNPREPARED, "drives": ["d01", "d03"]})
+        found = box.rounds({"together": tenants}, CONDITIONS, "together")
     assert min(found["together"]["reader"].bandwidths()) > 0
     assert min(found["together"]["writer"].bandwidths()) > 0
 
 
 def test_io_that_fails_is_the_products() -> None:
     failing = ("--filter=error", "memory", str(SIZE), "error=EIO", "error-pread-rate=20%")
-    with (
-        shared(("d01", "srv1", "p0"), memory=failing) as box,
-        pytest.raises(ProductFailed, match=r"\d+ I/Os of tenant reader failed: Input/output error"),
-    ):
-        box.rounds({"alone": [READER]}, box.places([READER, WRITER]), CONDITIONS, "alone")
+    with shared(("d01", "srv1", "p0"), memory=failing) as box:
+        box.prepare([READER, WRITER], UNPREPARED)
+        with pytest.raises(ProductFailed, match=r"\d+ I/Os of tenant reader failed: Input/output error"):
+            box.rounds({"alone": [READER]}, CONDITIONS, "alone")
 
 
 def computing(share: float) -> Phase:

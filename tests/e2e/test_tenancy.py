@@ -71,6 +71,33 @@ def test_tenants_are_measured_and_shown(rackloop: CommandLine) -> None:
     assert [one.labels["when"] for one in rounds] == ["together", "alone"]
 
 
+def test_tenants_are_measured_through_the_storage_switch(rackloop: CommandLine) -> None:
+    changes = {
+        "through": "gimbal",
+        "tenants": "3",
+        "blocks": "4 KiB,64 KiB",
+        "block_mixes": ",,4 KiB/70+16 KiB/30",
+        "read_percents": "100,0,0",
+        "rates": "0,0,500",
+        "pauses": "0,20 ms,0",
+        "bursts": "20 ms",
+        "weights": "2,1",
+        "iodepths": "8",
+        "patterns": "random",
+    }
+    arguments = ("-k", "fair_share", "--out", "out", "--seed", "7", *settings(QUICK | changes))
+    ended = rackloop("run", "tenancy", "--lab", "mock", *arguments)
+    assert ended.status in {0, 3}, ended
+    results = Results(rackloop.directory / "out")
+    test = results.tests()["tenancy/fair_share::fair_share"]
+    assert (test["verdict"], test.get("cause")) in {("pass", None), ("unknown", "harness"), ("unknown", "test")}, test
+    measured = test["measurements"]
+    assert {(one["labels"]["through"], one["labels"]["profile"]) for one in measured} == {("gimbal", "sata-ssd")}
+    f_utils = {one["labels"]["tenant"]: one["labels"]["block"] for one in measured if one["name"] == "tenant.f_util"}
+    assert f_utils == {"t1": "4 KiB", "t2": "64 KiB", "t3": "4 KiB/70+16 KiB/30"}
+    assert min(one["value"] for one in measured if one["name"] == "tenant.bandwidth") > 0
+
+
 def test_tenants_are_measured_while_the_rack_is_at_work(rackloop: CommandLine) -> None:
     work = {"meanwhile": "remaps,rebuilds", "seconds": "0.3"}
     arguments = ("-k", "fair_share", "--out", "out", "--seed", "7", *settings(QUICK | work))
@@ -103,6 +130,13 @@ def test_tenants_are_measured_while_the_rack_is_at_work(rackloop: CommandLine) -
         ({"meanwhile": "rebuilds", "active_range": "4 GiB"}, "whose stripes lie behind 2 GiB of each drive"),
         ({"meanwhile": "repairs"}, "expected one of nothing, remaps, rebuilds, found 'repairs'"),
         ({"patterns": "randum"}, "expected one of random, sequential, found 'randum'"),
+        ({"through": "gimbel"}, "found 'gimbel'; did you mean 'gimbal'?"),
+        ({"through": "gimbal", "drives": "d01,d02,d03,d04"}, "a storage switch (gimbal) shares one among all tenants"),
+        ({"box": "acme.yaml"}, "set purge to false"),
+        ({"box": "acme.yaml", "purge": "false"}, "there is no description of a box at acme.yaml"),
+        ({"weights": "0"}, "expected a whole number from 1 to 1000000, found '0'"),
+        ({"block_mixes": "4 KiB/70"}, "the shares of block_mix are 1 to 100 % and come to 100 %, not to 70 %"),
+        ({"rates": "100", "pauses": "1 ms"}, "tenant t1 has a rate and pauses"),
         ({"rate": "100", "read_percent": "70"}, "tenant victim has a rate and reads and writes"),
     ],
 )

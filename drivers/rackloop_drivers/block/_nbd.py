@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from rackloop.abilities import BlockUsage, Claim, DriveIdentity
+from rackloop.errors import BadInput
 
 _FAIL_FAST = ".failfast"
 _BY_ID = ".by-id."
+_PORT = 10809
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,20 @@ class NbdExport:
     size_bytes: int
     knows_drives: bool = False
     serial: str = ""
+
+    @classmethod
+    def of_uri(cls, uri: str, size_bytes: int) -> Self:
+        """The export of an NBD URI. Raises BadInput for one that names neither a Unix socket nor a host."""
+        parts = urlsplit(uri)
+        export = unquote(parts.path.removeprefix("/"))
+        if parts.scheme == "nbd+unix" and (socket := parse_qs(parts.query).get("socket")):
+            return cls(Path(socket[0]), export, size_bytes)
+        if parts.scheme == "nbd" and parts.hostname:
+            return cls((parts.hostname, parts.port or _PORT), export, size_bytes)
+        raise BadInput(
+            f"{uri} is no NBD URI that is known here: give one such as nbd+unix:///t1?socket=/run/box.sock or "
+            "nbd://box.example/t1"
+        )
 
     @property
     def uri(self) -> str:

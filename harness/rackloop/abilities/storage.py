@@ -99,19 +99,35 @@ class BlockDevice(Protocol):
 class WritableDrive:
     """A drive that may be overwritten: only the guard makes one, and it holds the device until it is closed.
 
-    A context manager. Raises BadInput where anything but the guard tries to make or to copy one.
+    A context manager. Raises BadInput where anything but the guard tries to make or to copy one. One that is derived
+    from another (``rackloop.safety.tenant_exports``) permits a part of that drive, through a device of its own.
     """
 
-    __slots__ = ("_claim", "_device", "_drive_id", "_is_open", "_serial")
+    __slots__ = ("_claim", "_device", "_drive_id", "_is_open", "_parent", "_serial", "_size_bytes", "_tenants")
 
-    def __init__(self, token: object, drive_id: str, serial: str, device: BlockDevice, claim: Claim | None) -> None:
+    def __init__(
+        self,
+        token: object,
+        drive_id: str,
+        serial: str,
+        size_bytes: int,
+        device: BlockDevice,
+        claim: Claim | None,
+        *,
+        parent: WritableDrive | None = None,
+    ) -> None:
         if token is not _MINT:
             _forged()
         self._drive_id = drive_id
         self._serial = serial
+        self._size_bytes = size_bytes
         self._device = device
         self._claim = claim
+        self._parent = parent
+        self._tenants = 0
         self._is_open = True
+        if parent is not None:
+            parent._tenants += 1  # noqa: SLF001 - one of this class
 
     def __init_subclass__(cls) -> None:
         _forged()
@@ -136,6 +152,21 @@ class WritableDrive:
         return self._serial
 
     @property
+    def size_bytes(self) -> int:
+        """The size of the whole drive, as it reported it and as it is described."""
+        return self._size_bytes
+
+    @property
+    def is_derived(self) -> bool:
+        """Whether it permits a tenant's part of a drive, and is worth nothing once the drive's own is closed."""
+        return self._parent is not None
+
+    @property
+    def has_tenants(self) -> bool:
+        """Whether permits derived from this one are open."""
+        return self._tenants > 0
+
+    @property
     def device(self) -> BlockDevice:
         """The device to write to; ask for it whenever something begins to write. Raises as :meth:`require` does."""
         self.require()
@@ -151,6 +182,8 @@ class WritableDrive:
             if not hasattr(self, "_is_open"):
                 _forged()
             raise LabError(f"the permission to write {self._drive_id} was given back; ask the guard again")
+        if self._parent is not None:
+            self._parent.require()
         if self._claim is not None:
             self._claim.require(self._drive_id, descriptor)
 
@@ -161,6 +194,8 @@ class WritableDrive:
 
     def close(self) -> None:
         """Give the permission and the device back."""
+        if self._is_open and self._parent is not None:
+            self._parent._tenants -= 1  # noqa: SLF001 - one of this class
         self._is_open = False
         if self._claim is not None:
             self._claim.close()

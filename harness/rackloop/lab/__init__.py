@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rackloop.lab._parts import PartKind as PartKind
     from rackloop.lab._parts import Parts as Parts
     from rackloop.lab._profiles import Profile as Profile
+    from rackloop.lab._profiles import ProfileName as ProfileName
     from rackloop.lab._profiles import Published as Published
     from rackloop.lab._profiles import load_profile as load_profile
     from rackloop.lab._profiles import profile_names as profile_names

@@ -29,8 +29,9 @@ class Limit:
     """One demand on one measure, in SI base units.
 
     It holds for measurements whose labels have every pair in ``where``, in runs whose facts (``lab``, ``lab_kind``)
-    have every pair in ``on``. ``quantile`` is the statistic the bounds are held against, 0.99 for p99; None leaves it
-    to the measurement: its only sample, or the median. ``text`` is the demand as the plan has it, such as ``max 2 ms``.
+    have every pair in ``on``; a ``profile`` there is held against the label of that name. ``quantile`` is the statistic
+    the bounds are held against, 0.99 for p99; None leaves it to the measurement: its only sample, or the median.
+    ``text`` is the demand as the plan has it, such as ``max 2 ms``.
     """
 
     measure: str
@@ -49,11 +50,12 @@ class Limit:
         return " ".join(filter(None, (measure, statistic, self.text)))
 
     def __hash__(self) -> int:
-        return hash((self.measure, self.quantile, self.text, *sorted(self.where.items())))
+        return hash((self.measure, self.quantile, self.text, *sorted(self.where.items()), *sorted(self.on.items())))
 
-    def holds_in(self, facts: Mapping[str, str]) -> bool:
-        """Whether it is for a run with these facts."""
-        return all(facts.get(key) == value for key, value in self.on.items())
+    def holds_in(self, facts: Mapping[str, str], labels: Mapping[str, str]) -> bool:
+        """Whether it is for a run with these facts, and for what was measured with these labels."""
+        known = {**facts, "profile": labels.get("profile")}
+        return all(known.get(key) == value for key, value in self.on.items())
 
 
 @dataclass(frozen=True)
@@ -224,7 +226,7 @@ def _applies(limit: Limit, measurement: Measurement, facts: Mapping[str, str]) -
     return (
         limit.measure == measurement.name
         and all(measurement.labels.get(key) == value for key, value in limit.where.items())
-        and limit.holds_in(facts)
+        and limit.holds_in(facts, measurement.labels)
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rackloop.data import data_path
 from rackloop.errors import BadInput
 from rackloop.inspection.health import rule_names
+from rackloop.lab import load_profile
 from rackloop.lab.yaml import Examined, Plain, Step, compose_file, examine, find_description
 from rackloop.measurement import Limit
 from rackloop.names import guess
@@ -319,7 +320,9 @@ def _parameters(
 
 
 def _facts(on: WrittenOn) -> dict[str, str]:
-    return {key: str(value) for key, value in on.model_dump(exclude_none=True).items()}
+    facts = {key: str(value) for key, value in on.model_dump(exclude_none=True).items()}
+    # A profile may be given by its file, and is measured by its name.
+    return facts | ({"profile": load_profile(facts["profile"]).name} if "profile" in facts else {})
 
 
 def _schedule(

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, ValidationInfo
 
 from rackloop.faults.schedules import PlanSchedule
-from rackloop.lab import LabKind
+from rackloop.lab import LabKind, ProfileName
 from rackloop.lab.yaml import Description, Name, Scalar, Seconds, Text, flag, matching, one_of, text_of, whole, wrong
 from rackloop.names import NAME, kind_of
 
@@ -49,6 +49,13 @@ class WrittenOn(Description):
     """Only runs on the lab of this name."""
 
 
+class WrittenLimitOn(WrittenOn):
+    """The measurements that a limit is for."""
+
+    profile: ProfileName | None = None
+    """Only what was measured of drives of this profile, such as nvme-ssd, or a profile file of your own."""
+
+
 class WrittenLimit(Description):
     """A demand on a measure; the bounds are texts until the test file has said the measure's unit."""
 
@@ -62,8 +69,8 @@ class WrittenLimit(Description):
     """The highest value allowed, with its unit, such as 2 ms."""
     minimum: Text | None = Field(default=None, alias="min")
     """The lowest value allowed, with its unit, such as 280 MB/s."""
-    on: WrittenOn = WrittenOn()
-    """Only runs on this lab or kind of lab, such as {lab_kind: mock}."""
+    on: WrittenLimitOn = WrittenLimitOn()
+    """Only this lab, kind of lab or profile of drives, such as {lab_kind: mock} or {profile: nvme-ssd}."""
 
 
 class WrittenHealth(Description):

@@ -16,5 +16,7 @@ if TYPE_CHECKING:
     from rackloop.safety._orphans import END_ALL as END_ALL
     from rackloop.safety._orphans import END_LABELLED as END_LABELLED
     from rackloop.safety._orphans import end_orphans as end_orphans
+    from rackloop.safety._tenant_exports import TenantRegion as TenantRegion
+    from rackloop.safety._tenant_exports import tenant_exports as tenant_exports
 
 __getattr__ = lazy_getattr(__name__)

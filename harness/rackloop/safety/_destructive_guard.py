@@ -129,7 +129,7 @@ class Guard:
     def _mint(self, drive_id: str, drive: Drive, device: BlockDevice, deadline: Deadline) -> WritableDrive:
         with ExitStack() as held:
             try:
-                bound, claim, serial, reasons = self._examine(drive_id, drive, device, deadline, held)
+                bound, claim, identity, reasons = self._examine(drive_id, drive, device, deadline, held)
             except RackloopError as error:
                 if self._lease is not None:
                     # A store that cannot keep the attempt grants nothing either; what ended it is what is told.
@@ -142,12 +142,13 @@ class Guard:
             if reasons:
                 raise GuardRefused(drive_id, reasons)
             held.pop_all()
-            return WritableDrive(_MINT, drive_id, serial, bound, claim)
+            serial = normal_text(identity.serial)
+            return WritableDrive(_MINT, drive_id, serial, identity.size_bytes, bound, claim)
 
     def _examine(
         self, drive_id: str, drive: Drive, device: BlockDevice, deadline: Deadline, held: ExitStack
-    ) -> tuple[BlockDevice, Claim | None, str, list[str]]:
-        """The device bound to the drive, its claim, which ``held`` gives back, the serial, every reason against it."""
+    ) -> tuple[BlockDevice, Claim | None, DriveIdentity, list[str]]:
+        """The device bound to the drive, its claim, which ``held`` gives back, who it is, every reason against it."""
         before, bound = _look(drive_id, drive, device, deadline)
         reasons = self._refusals(drive_id, before)
         claim: Claim | None = None
@@ -161,7 +162,7 @@ class Guard:
         if after.identity != before.identity:
             reasons.append("another drive was there the second time it was looked at; is another controller remapping?")
         reasons = list(dict.fromkeys([*reasons, *self._refusals(drive_id, after)]))
-        return bound, claim, normal_text(after.identity.serial), reasons
+        return bound, claim, after.identity, reasons
 
     def _refusals(self, drive_id: str, found: Evidence) -> list[str]:
         through = _server_port(self._lab, drive_id, found.device_location)

@@ -3,6 +3,8 @@
 from rackloop_oracles.fairness._bootstrap import LEAST_ROUNDS as LEAST_ROUNDS
 from rackloop_oracles.fairness._bootstrap import RoundRatio as RoundRatio
 from rackloop_oracles.fairness._bootstrap import Rounds as Rounds
+from rackloop_oracles.fairness._box import TenantBox as TenantBox
+from rackloop_oracles.fairness._box import TenantExport as TenantExport
 from rackloop_oracles.fairness._measures import Measure as Measure
 from rackloop_oracles.fairness._measures import f_util as f_util
 from rackloop_oracles.fairness._measures import jain_index as jain_index

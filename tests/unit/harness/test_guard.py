@@ -303,7 +303,7 @@ def test_a_permission_given_back_is_gone(case: Case) -> None:
 
 
 FORGERIES: dict[str, Callable[[WritableDrive], object]] = {
-    "made by hand": lambda real: WritableDrive(object(), "d03", "RL000003", real.device, None),
+    "made by hand": lambda real: WritableDrive(object(), "d03", "RL000003", 1 << 20, real.device, None),
     "without making": lambda _: object.__new__(WritableDrive).device,
     "copied": copy.copy,
     "copied deeply": copy.deepcopy,

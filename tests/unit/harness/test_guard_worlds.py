@@ -197,7 +197,7 @@ def write(permit: WritableDrive) -> None:
 def write_without_permission(case: Case, device: SimDevice) -> None:
     """A permission that somebody makes is none."""
     with pytest.raises(BadInput):
-        write(WritableDrive(object(), case.drive_id, case.identity.serial, device, None))
+        write(WritableDrive(object(), case.drive_id, case.identity.serial, device.size_bytes, device, None))
     with pytest.raises(BadInput):
         write(object.__new__(WritableDrive))
 

@@ -17,7 +17,7 @@ from rackloop.plan._planfile import (
     WrittenHealth,
     WrittenInstead,
     WrittenLimit,
-    WrittenOn,
+    WrittenLimitOn,
     WrittenPlan,
     WrittenProvision,
 )
@@ -316,13 +316,30 @@ def test_a_plan_that_is_nowhere_is_bad_input(root: Path) -> None:
 
 def test_the_reference_page_has_every_key_with_its_words() -> None:
     rows = (Path(__file__).parents[3] / "docs" / "reference" / "plan-file.md").read_text().splitlines()
-    for part in (WrittenPlan, WrittenProvision, WrittenEntry, WrittenInstead, WrittenHealth, WrittenLimit, WrittenOn):
+    for part in (
+        WrittenPlan,
+        WrittenProvision,
+        WrittenEntry,
+        WrittenInstead,
+        WrittenHealth,
+        WrittenLimit,
+        WrittenLimitOn,
+    ):
         for name, field in part.model_fields.items():
             key = field.alias or name
             start, end = f"| `{key}` |", f" {field_texts(part)[key]} |"
             found = [row for row in rows if row.startswith(start) and row.endswith(end)]
             assert len(found) == 1, name
             assert ("| required |" in found[0]) == field.is_required(), name
+
+
+def test_a_limit_may_be_for_one_profile_of_drives(root: Path) -> None:
+    [limit, *_] = load(PLAN.replace("on: {lab_kind: mock}", "on: {profile: nvme-ssd}"), root).tests[0].limits
+    assert limit.on == {"profile": "nvme-ssd"}
+    with pytest.raises(DescriptionError, match=r"'nvme-sdd' is not known here; did you mean 'nvme-ssd'\?"):
+        load(PLAN.replace("on: {lab_kind: mock}", "on: {profile: nvme-sdd}"), root)
+    with pytest.raises(DescriptionError, match="profile"):
+        load(PLAN.replace("    limits:\n", "    instead: [{on: {profile: nvme-ssd}, with: {}}]\n    limits:\n"), root)
 
 
 @given(st.data())

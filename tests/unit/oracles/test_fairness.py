@@ -17,6 +17,7 @@ from rackloop_oracles.fairness import (
     jain_index,
     min_max_share,
     ratio,
+    standalone_maximum,
     utilisation,
     within_objective,
 )
@@ -33,6 +34,26 @@ def test_an_equal_part_of_what_each_tenant_has_alone_is_fair() -> None:
     alone, together = array(3000, 400), array(1500, 200)
     assert f_util(alone, together).tolist() == [1, 1]
     assert utilisation(alone, together) == jain_index(f_util(alone, together)) == 1
+
+
+def test_a_standalone_maximum_is_of_one_tenant_in_each_round() -> None:
+    assert standalone_maximum("t1", {"t1": [300.0, 310.0]}).tolist() == [300, 310]
+    assert float(standalone_maximum("t1", {"t1": 300})) == 300
+
+
+@pytest.mark.parametrize(
+    ("served", "said"),
+    [
+        ({"t1": [300.0], "t2": [300.0]}, "t1 was to be measured, t1, t2 was"),
+        ({"t2": [300.0]}, "t1 was to be measured, t2 was"),
+        ({}, "t1 was to be measured, nothing was"),
+        ({"t1": [300.0, 0.0]}, "the standalone maximum of t1 must be above 0 in every round"),
+        ({"t1": [math.nan]}, "must be above 0 in every round"),
+    ],
+)
+def test_what_is_no_standalone_maximum_is_refused(served: dict[str, list[float]], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        standalone_maximum("t1", served)
 
 
 def test_a_neighbour_that_takes_the_box_is_unfair() -> None:

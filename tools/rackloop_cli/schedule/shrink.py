@@ -12,12 +12,13 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 
 from rackloop.errors import EXIT_INTERRUPTED, EXIT_LAB_FAILED, EXIT_PASS, BadInput, LabError
-from rackloop.faults.schedules import Schedule, Shrunk, bound_problems, shrink, taking_of
+from rackloop.faults.schedules import Schedule, bound_problems, taking_of
 from rackloop.lab import load_lab
 from rackloop.measurement import Verdict
 from rackloop.plan import plan_yaml
 from rackloop.record import Measured, RunFinished, TestFinished, read_events
 from rackloop.units import counted
+from rackloop_cli.schedule.delta_debugging import Shrunk, shrink
 from rackloop_cli.schedule.show import Found, ScheduleRequest, find, write
 from rackloop_cli.shared.interruption import interruptible_run
 

@@ -1,4 +1,4 @@
-"""Schedules of faults: scripted or drawn by a seed, bounded, played, replayed and shrunk."""
+"""Schedules of faults: scripted or drawn by a seed, bounded, played and replayed."""
 
 from typing import TYPE_CHECKING
 
@@ -23,14 +23,13 @@ if TYPE_CHECKING:
     from rackloop.faults.schedules._resolve import on_lab as on_lab
     from rackloop.faults.schedules._resolve import taking_of as taking_of
     from rackloop.faults.schedules._resolve import unsupported_out_of_service as unsupported_out_of_service
+    from rackloop.faults.schedules._schedule import SHORTEST_S as SHORTEST_S
     from rackloop.faults.schedules._schedule import Bound as Bound
     from rackloop.faults.schedules._schedule import FaultChoice as FaultChoice
     from rackloop.faults.schedules._schedule import RandomSchedule as RandomSchedule
     from rackloop.faults.schedules._schedule import Schedule as Schedule
     from rackloop.faults.schedules._schedule import Step as Step
     from rackloop.faults.schedules._schedulefile import PlanSchedule as PlanSchedule
-    from rackloop.faults.schedules._shrink import Shrunk as Shrunk
-    from rackloop.faults.schedules._shrink import shrink as shrink
     from rackloop.faults.schedules._write import flow as flow
     from rackloop.faults.schedules._write import schedule_lines as schedule_lines
     from rackloop.faults.schedules._write import schedule_yaml as schedule_yaml

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput, LabError
-from rackloop.faults.schedules import Schedule, Step, bound_problems, play, shrink
-from rackloop.faults.schedules._shrink import ddmin
+from rackloop.faults.schedules import Schedule, Step, bound_problems, play
+from rackloop_cli.schedule.delta_debugging import ddmin, shrink
 from tests.unit.harness.schedule_cases import TellingRack, schedule, step, taking
 
 TARGETS = ("d01", "d02", "d03", "d04")

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from rackloop.errors import BadInput, LabError
 from rackloop.faults import KINDS
-from rackloop.faults.schedules._schedule import SHORTEST_S, Schedule, Step
+from rackloop.faults.schedules import SHORTEST_S, Schedule, Step
 
 T = TypeVar("T")
 

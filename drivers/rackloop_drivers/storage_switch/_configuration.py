@@ -1,0 +1,75 @@
+"""The configuration of a storage switch: its drive and its tenants, as ``docs/reference/storageswitch.md`` has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from rackloop.abilities import WritableDrive
+
+_SCHEMA = 1
+_UNIQUE = ("wwn", "eui64", "nguid")
+
+
+@runtime_checkable
+class _Identified(Protocol):
+    """A device that says what its path reports of its drive."""
+
+    def identifiers(self) -> Mapping[str, str]: ...
+
+
+@dataclass(frozen=True)
+class SwitchedTenant:
+    """A tenant of a switch: its region of the drive, and the description that its scheduler is given.
+
+    ``weight`` is its share relative to the others', for Parda and FlashFQ. ``slo`` is the objective of a
+    latency-critical tenant of ReFlex: ``iops`` of 4 KiB, ``read_percent`` and ``p95_us``.
+    """
+
+    name: str
+    offset_bytes: int
+    size_bytes: int
+    weight: float = 1.0
+    slo: Mapping[str, float] | None = None
+
+    def fields(self) -> dict[str, Any]:
+        """The entry of the configuration."""
+        region = {"offset": self.offset_bytes, "bytes": self.size_bytes}
+        return {"name": self.name, "region": region, "weight": self.weight, "slo": self.slo}
+
+
+def drive_of(drive: WritableDrive) -> tuple[dict[str, Any], list[str]]:
+    """The ``drive`` of a configuration, and the options by which the switch may write it.
+
+    An NBD export is reached by its URI, which is that of the permitted drive alone. A node is held by the guard, and
+    the switch compares it with its identity once more. Raises as :meth:`WritableDrive.require` does.
+    """
+    device = drive.device
+    target = device.probe_target()
+    if target.startswith(("nbd:", "nbd+unix:")):
+        return {"kind": "nbd", "uri": target}, []
+    found = device.identifiers() if isinstance(device, _Identified) else {}
+    identity = {"serial": drive.serial, "size": drive.size_bytes}
+    identity |= {name: found[name] for name in _UNIQUE if name in found}
+    held = ["--claimed"] if drive.is_claimed else []
+    return {"kind": "device", "node": target, **identity}, [f"--allow-write={drive.serial}", *held]
+
+
+def configuration(
+    drive: Mapping[str, Any],
+    scheduler: Mapping[str, Any],
+    tenants: Sequence[SwitchedTenant],
+    *,
+    control: str,
+    nbd: str,
+) -> dict[str, Any]:
+    """The whole document; ``control`` and ``nbd`` are paths of the sockets."""
+    return {
+        "schema": _SCHEMA,
+        "control": control,
+        "nbd": nbd,
+        "drive": dict(drive),
+        "scheduler": dict(scheduler),
+        "tenants": [tenant.fields() for tenant in tenants],
+    }

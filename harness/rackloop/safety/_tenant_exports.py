@@ -1,0 +1,106 @@
+"""Permits for the tenants of one drive, derived from the one permit that the guard minted for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from rackloop.abilities import BlockDevice, Claim, WritableDrive
+from rackloop.abilities.storage import _MINT
+from rackloop.drive_identifiers import conflicts
+from rackloop.errors import GuardRefused, LabError
+from rackloop.safety._destructive_guard import SeesAtOnce, TellsItsDrive, place_of
+
+if TYPE_CHECKING:
+    from rackloop.clock import Deadline
+
+
+@dataclass(frozen=True)
+class TenantRegion:
+    """A part of a drive that one tenant writes through ``device``, an export of that part alone.
+
+    ``identifiers`` are those that the export itself must report, with ``serial`` among the keys; empty where its
+    transport carries none (NBD). The region may be the whole drive.
+    """
+
+    tenant: str
+    device: BlockDevice
+    offset_bytes: int
+    size_bytes: int
+    identifiers: Mapping[str, str] = field(default_factory=dict)
+
+
+def tenant_exports(
+    writable: WritableDrive, regions: Sequence[TenantRegion], deadline: Deadline
+) -> tuple[WritableDrive, ...]:
+    """The permits of the tenants of a drive, one for each of its ``regions`` in their order, to be closed.
+
+    Each is good as long as ``writable`` is, and has its drive and its serial. Nothing is minted anew: a tenant may
+    write because the guard permitted the drive. Exports are claimed where they can be. Raises GuardRefused with every
+    reason against it, such as regions that overlap or an export that reports another identity; otherwise as
+    :meth:`WritableDrive.require` does.
+    """
+    writable.require()
+    reasons = [*_division_reasons(writable, regions)]
+    with ExitStack() as held:
+        permits = []
+        for region in regions:
+            device, against = _looked_at(region, deadline)
+            reasons += against
+            claim: Claim | None = None
+            try:
+                claim = device.claim_exclusive()
+            except LabError as error:
+                reasons.append(f"the export of tenant {region.tenant}: {error}")
+            drive = (writable.drive_id, writable.serial, writable.size_bytes)
+            permits.append(held.enter_context(WritableDrive(_MINT, *drive, device, claim, parent=writable)))
+        if reasons:
+            raise GuardRefused(writable.drive_id, list(dict.fromkeys(reasons)))
+        held.pop_all()
+    return tuple(permits)
+
+
+def _division_reasons(writable: WritableDrive, regions: Sequence[TenantRegion]) -> Iterator[str]:
+    if writable.is_derived:
+        yield "the permission is a tenant's own, which is not divided again"
+    if writable.has_tenants:
+        yield "it is divided among tenants already, whose permissions stand"
+    if not regions:
+        yield "it was to be divided among no tenants"
+    names = [region.tenant for region in regions]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield f"tenant {name} has more than one region"
+    for region in regions:
+        end = region.offset_bytes + region.size_bytes
+        if region.offset_bytes < 0 or region.size_bytes <= 0 or end > writable.size_bytes:
+            yield (
+                f"the region of tenant {region.tenant}, bytes {region.offset_bytes} to {end}, is not within the "
+                f"{writable.size_bytes} bytes of the drive"
+            )
+    for one, other in pairwise(sorted(regions, key=lambda region: region.offset_bytes)):
+        if other.offset_bytes < one.offset_bytes + one.size_bytes:
+            yield f"the regions of tenants {one.tenant} and {other.tenant} overlap at byte {other.offset_bytes}"
+
+
+def _looked_at(region: TenantRegion, deadline: Deadline) -> tuple[BlockDevice, list[str]]:
+    """The export, bound to what it reports where it can be, and every reason against writing it."""
+    device, whose = region.device, f"the export of tenant {region.tenant}, {place_of(region.device)},"
+    if isinstance(device, SeesAtOnce) and isinstance(device, TellsItsDrive):
+        seen = device.seen(deadline)
+        size_bytes, usage = seen.identity.size_bytes, seen.usage
+        found: Mapping[str, str] = {"serial": seen.identity.serial, **seen.identity.identifiers}
+        device = device.bound_to(seen.identity)
+    else:
+        size_bytes, usage = device.size_bytes, device.usage()
+        found = device.identifiers() if isinstance(device, TellsItsDrive) else {}
+    reasons = [*conflicts(region.identifiers, found, whose)]
+    reasons += [f"{whose} reports no {name}" for name in region.identifiers if name not in found]
+    if size_bytes != region.size_bytes:
+        reasons.append(f"{whose} has {size_bytes} bytes, and its region {region.size_bytes}")
+    reasons += [f"{whose} is in use: {claim}" for claim in usage.claims]
+    if usage.is_boot_drive:
+        reasons.append(f"{whose} is the boot drive of its server")
+    return device, reasons

@@ -1,0 +1,230 @@
+"""Boxes that tenants share, with real fio: our storage switch, and one that others started and a file describes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from rackloop.abilities import WritableDrive
+from rackloop.errors import BadInput, GuardRefused, LabError, ToolError
+from rackloop.lab import load_lab
+from rackloop.record import ActLog
+from rackloop_drivers.block import NbdExport
+from rackloop_drivers.block.nbd_session import NbdSession
+from rackloop_drivers.host import LocalExecutor
+from rackloop_drivers.storage_switch import StorageSwitch, SwitchedTenant
+from rackloop_fixtures import DriveUnderTest, RoundConditions, SharedBox, Tenant, Workload
+from rackloop_fixtures.subjects.shared_box import places_on
+from rackloop_fixtures.subjects.tenant_boxes import box_kind
+from rackloop_labs import Bench
+from tests.contracts.test_characterize_io import Written
+from tests.contracts.test_shared_box_io import QUIET, UNPREPARED, Servers
+from tests.deadlines import CLOCK, soon
+from tests.nbdkit_process import serving_unix
+from tests.storageswitch_process import running_switch
+from tests.writable_drive import minted
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed")
+    for program in ("fio", "nbdkit", "nbdinfo")
+]
+
+MIB = 1 << 20
+SIZE = 16 * MIB
+CONDITIONS = RoundConditions(seconds=0.05, rounds=5, most_rounds=5, excursion=100, slope=100)
+READER = Tenant("reader", Workload(4096, 100, iodepth=2))
+WRITER = Tenant("writer", Workload(65536, 0, iodepth=2))
+TENANTS = [READER, WRITER]
+HALVES = [SwitchedTenant("reader", 0, 8 * MIB), SwitchedTenant("writer", 8 * MIB, 8 * MIB)]
+PHASES = {"reader": [READER], "together": TENANTS}
+
+
+@pytest.fixture
+def executor() -> Iterator[LocalExecutor]:
+    with LocalExecutor(CLOCK) as local:
+        yield local
+
+
+@pytest.fixture
+def drive(tmp_path: Path) -> Iterator[WritableDrive]:
+    """A drive of 16 MiB in the memory of nbdkit, as d01 of the mock lab, that may be written."""
+    serial = load_lab("mock").drives["d01"].serial
+    with (
+        serving_unix(tmp_path / "drive.sock", ("memory", str(SIZE))) as socket,
+        minted(NbdExport(socket, "", SIZE), serial) as writable,
+    ):
+        yield writable
+
+
+@contextmanager
+def shared(executor: LocalExecutor, writable: WritableDrive, parameters: Mapping[str, Any]) -> Iterator[SharedBox]:
+    """What the parameters have tenants of d01 share."""
+    lab = load_lab("mock")
+    bench = cast("Bench", Servers(lab, executor))
+    acts = ActLog(record := Written())
+    acts.test = "tenancy/t::t"
+    place = ("d01", *lab.places["d01"])
+    behind = DriveUnderTest(bench, place, writable, SIZE, 1, record, acts, lambda *_: None)
+    box = SharedBox(bench, [behind], 1, lambda: QUIET, lambda *_: None, box_kind(bench, parameters))
+    try:
+        yield box
+    finally:
+        box.close()
+
+
+def described(folder: Path, *exports: Mapping[str, object]) -> str:
+    """The path of a description of a box with these exports."""
+    lines = ["box: acme", "exports:"]
+    for export in exports:
+        fields = {"drive": "d01", "server": "srv1", **export}
+        lines.append("  - {" + ", ".join(f'{key}: "{value}"' for key, value in fields.items()) + "}")
+    (path := folder / "acme.yaml").write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def test_tenants_use_the_switch_and_each_writes_its_own_region(executor: LocalExecutor, drive: WritableDrive) -> None:
+    parameters = {**UNPREPARED, "through": "gimbal", "active_range": SIZE}
+    with shared(executor, drive, parameters) as box:
+        box.prepare(TENANTS, parameters)
+        assert drive.has_tenants
+        assert box.labels == {"profile": "sata-ssd", "through": "gimbal"}
+        found = box.rounds(PHASES, CONDITIONS, "together")
+    assert not drive.has_tenants
+    assert {name: list(of) for name, of in found.items()} == {"reader": ["reader"], "together": ["reader", "writer"]}
+    assert min(found["together"]["writer"].bandwidths()) > 0
+    with NbdSession(drive, CLOCK) as session:
+        assert not any(session.read(0, 8 * MIB))
+        assert any(session.read(8 * MIB, 8 * MIB))
+
+
+def test_the_switch_ends_with_the_box(executor: LocalExecutor, drive: WritableDrive) -> None:
+    with StorageSwitch(executor, drive, {"kind": "none"}, HALVES, soon(), clock=CLOCK) as switch:
+        export = NbdExport(switch.nbd, "reader", 8 * MIB)
+        with NbdSession(export, CLOCK) as session:
+            assert session.read(0, 4096) == bytes(4096)
+        switch.require_running()
+    with pytest.raises(LabError):
+        NbdSession(export, CLOCK)
+    with pytest.raises(ToolError, match="the storage switch ended while its tenants were served"):
+        switch.require_running()
+
+
+REFUSED: dict[str, tuple[Mapping[str, Any], list[SwitchedTenant], str]] = {
+    "a scheduler that is none": ({"kind": "gimbel"}, HALVES, 'did you mean "gimbal"'),
+    "a parameter that is none": ({"kind": "gimbal", "virtual_slot": 8}, HALVES, "virtual_slots"),
+    "an objective that cannot be met": (
+        {"kind": "reflex"},
+        [
+            SwitchedTenant("t", 0, MIB, slo={"iops": 9e6, "read_percent": 100, "p95_us": 500}),
+            SwitchedTenant("u", MIB, MIB),
+        ],
+        'CANTMEETSLO: tenant "t" asks for 9000000 IOPS',
+    ),
+    "a weight of zero": ({"kind": "flashfq"}, [SwitchedTenant("t", 0, MIB, weight=0)], "weight is 0; give above 0"),
+    "a drive smaller than its tenants": ({"kind": "none"}, [SwitchedTenant("t", 0, 2 * SIZE)], str(SIZE)),
+    "overlapping regions": (
+        {"kind": "none"},
+        [SwitchedTenant("t", 0, 2 * MIB), SwitchedTenant("u", MIB, MIB)],
+        "overlap",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_the_switch_refuses_is_said_in_its_words(executor: LocalExecutor, drive: WritableDrive, kind: str) -> None:
+    scheduler, tenants, said = REFUSED[kind]
+    with pytest.raises(BadInput, match="the storage switch refuses: ") as raised:
+        StorageSwitch(executor, drive, scheduler, tenants, soon(), clock=CLOCK)
+    assert said in str(raised.value)
+
+
+def test_an_objective_that_cannot_be_met_is_refused_before_anything_is_written(
+    executor: LocalExecutor, drive: WritableDrive
+) -> None:
+    parameters = {**UNPREPARED, "through": "reflex", "active_range": SIZE, "fills": 1}
+    greedy = Tenant("reader", Workload(4096, 100), rate_iops=9_000_000, objective_s=500e-6)
+    with shared(executor, drive, parameters) as box, pytest.raises(BadInput, match="CANTMEETSLO"):
+        box.prepare([greedy, WRITER], parameters)
+    with NbdSession(drive, CLOCK) as session:
+        assert not any(session.read(0, SIZE))
+
+
+@contextmanager
+def foreign_box(drive: WritableDrive, folder: Path) -> Iterator[list[dict[str, object]]]:
+    """A box that is started as its vendor would, in front of the drive: what a file says of its two exports."""
+    config = {
+        "drive": {"kind": "nbd", "uri": drive.device.probe_target()},
+        "scheduler": {"kind": "flashfq"},
+        "tenants": [{"name": "vol 1"}, {"name": "vol2"}],
+    }
+    with running_switch({"schema": 1, **config}) as box:
+        yield [{"device": box.uri(name), "size": "8 MiB"} for name in ("vol%201", "vol2")]
+
+
+def test_the_exports_of_any_box_are_filled_and_measured(
+    executor: LocalExecutor, drive: WritableDrive, tmp_path: Path
+) -> None:
+    with foreign_box(drive, tmp_path) as exports:
+        file = {"drives": [""], "box": described(tmp_path, *exports)}
+        parameters = {**UNPREPARED, **file, "active_range": 0, "fills": 1, "overwrites": 0.5}
+        with shared(executor, drive, parameters) as box:
+            box.prepare(TENANTS, parameters)
+            assert box.labels == {"profile": "sata-ssd", "through": "acme"}
+            found = box.rounds(PHASES, CONDITIONS, "together")
+        assert min(found["together"]["writer"].bandwidths()) > 0
+        # It is its vendor's, and goes on.
+        with NbdSession(NbdExport.of_uri(str(exports[1]["device"]), 8 * MIB), CLOCK) as session:
+            assert any(session.read(0, 4096))
+    with NbdSession(drive, CLOCK) as session:
+        assert any(session.read(0, MIB))
+        assert any(session.read(15 * MIB, MIB))
+
+
+def test_an_export_of_another_size_is_not_written(
+    executor: LocalExecutor, drive: WritableDrive, tmp_path: Path
+) -> None:
+    with foreign_box(drive, tmp_path) as exports:
+        exports[0]["size"] = "7 MiB"
+        parameters = {**UNPREPARED, "drives": [""], "box": described(tmp_path, *exports), "active_range": 0, "fills": 1}
+        with shared(executor, drive, parameters) as box, pytest.raises(GuardRefused) as raised:
+            box.prepare(TENANTS, parameters)
+    assert f"has {8 * MIB} bytes, and its region {7 * MIB}" in str(raised.value)
+    with NbdSession(drive, CLOCK) as session:
+        assert not any(session.read(0, SIZE))
+
+
+def test_exports_beyond_their_drive_are_not_written(
+    executor: LocalExecutor, drive: WritableDrive, tmp_path: Path
+) -> None:
+    with foreign_box(drive, tmp_path) as exports:
+        exports[1]["offset"] = "12 MiB"
+        parameters = {**UNPREPARED, "drives": [""], "box": described(tmp_path, *exports), "active_range": 0}
+        with (
+            shared(executor, drive, parameters) as box,
+            pytest.raises(GuardRefused, match="the region of tenant writer, bytes 12582912 to 20971520, is not within"),
+        ):
+            box.prepare(TENANTS, parameters)
+
+
+def test_a_box_that_does_not_answer_is_the_labs_failure(
+    executor: LocalExecutor, drive: WritableDrive, tmp_path: Path
+) -> None:
+    gone = {"device": f"nbd+unix:///vol1?socket={tmp_path}/gone.sock", "size": "8 MiB"}
+    parameters = {**UNPREPARED, "drives": [""], "box": described(tmp_path, gone, gone), "active_range": 0}
+    with shared(executor, drive, parameters) as box, pytest.raises(LabError, match="does the box serve"):
+        box.prepare(TENANTS, parameters)
+
+
+def test_fewer_exports_than_tenants_are_refused(tmp_path: Path) -> None:
+    lab = load_lab("mock")
+    one = {"device": "nbd://box.example/t1", "size": "8 MiB"}
+    parameters = {**UNPREPARED, "drives": [""], "box": described(tmp_path, one, one), "active_range": 0}
+    tenants = [READER, WRITER, Tenant("third", WRITER.workload)]
+    with pytest.raises(BadInput, match="box acme has 2 exports for 3 tenants"):
+        places_on(lab, parameters, tenants)
+    assert places_on(lab, parameters, TENANTS) == {"reader": (0, 0, 8 * MIB), "writer": (1, 0, 8 * MIB)}

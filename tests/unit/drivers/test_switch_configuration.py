@@ -1,0 +1,53 @@
+"""The configuration of a storage switch: which drive it is told of, and by which permission it may be written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rackloop.lab import Lab, load_lab
+from rackloop_drivers.block import NbdExport
+from rackloop_drivers.storage_switch import SwitchedTenant
+from rackloop_drivers.storage_switch._configuration import configuration, drive_of
+from tests.unit.harness.guard_case import Case
+from tests.writable_drive import minted
+
+LAB: Lab = load_lab("mock")
+
+
+def test_an_export_is_reached_by_the_uri_of_the_permitted_drive_alone() -> None:
+    export = NbdExport(Path("/run/nbd.sock"), "srv1.p0", 1 << 20, knows_drives=True)
+    with minted(export) as drive:
+        assert drive_of(drive) == (
+            {"kind": "nbd", "uri": "nbd+unix:///srv1.p0.by-id.RL1?socket=/run/nbd.sock"},
+            [],
+        )
+
+
+def test_a_node_is_compared_with_its_identity_and_written_while_it_is_held() -> None:
+    case = Case.sound(LAB)
+    case.device.location = case.drive.location = "/dev/disk/by-id/wwn-0x5"
+    case.device.reported = {"serial": case.identity.serial, **case.identity.identifiers, "by_path": "pci-0"}
+    with case.mint() as drive:
+        described, permission = drive_of(drive)
+    assert described == {
+        "kind": "device",
+        "node": "/dev/disk/by-id/wwn-0x5",
+        "serial": case.identity.serial,
+        "size": case.identity.size_bytes,
+        "wwn": case.identity.identifiers["wwn"],
+    }
+    assert permission == [f"--allow-write={case.identity.serial}", "--claimed"]
+    case.device.claimable = False
+    with case.mint() as drive:
+        assert drive_of(drive)[1] == [f"--allow-write={case.identity.serial}"]
+
+
+def test_tenants_have_their_regions_weights_and_objectives() -> None:
+    slo = {"iops": 500.0, "read_percent": 100.0, "p95_us": 2000.0}
+    tenants = [SwitchedTenant("a", 0, 4096, weight=2, slo=slo), SwitchedTenant("b", 4096, 8192)]
+    made = configuration({"kind": "memory"}, {"kind": "reflex"}, tenants, control="/c", nbd="/n")
+    assert (made["schema"], made["control"], made["nbd"], made["scheduler"]) == (1, "/c", "/n", {"kind": "reflex"})
+    assert made["tenants"] == [
+        {"name": "a", "region": {"offset": 0, "bytes": 4096}, "weight": 2, "slo": slo},
+        {"name": "b", "region": {"offset": 4096, "bytes": 8192}, "weight": 1.0, "slo": None},
+    ]
