@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from rackloop.lab.yaml import Description, time_of
 
-TimeName: TypeAlias = Literal["answer", "reconnect", "act", "online", "settle", "tools", "boot"]
+TimeName: TypeAlias = Literal["answer", "reconnect", "act", "online", "settle", "tools", "boot", "spin_up"]
 _Time: TypeAlias = Annotated[
     float | None, time_of("a time of 100 ms at least", "5 s", "2 min", least_s=0.1, most_s=3600)
 ]
@@ -29,14 +29,17 @@ class Times(Description):
     tools: _Time = None
     """How long a server's tools may take to tell of all its drives."""
     boot: _Time = None
-    """How long a server may take from its start until it can be logged in to."""
+    """How long a server or the switch may take from its start until it answers."""
+    spin_up: _Time = None
+    """How long a drive that is plugged in or gets power may take until its server has it, and to go again."""
 
 
-_QUICK_S: Mapping[TimeName, float] = {"answer": 3, "reconnect": 5, "act": 10, "online": 5, "settle": 5, "boot": 600}
-_SLOW_S: Mapping[TimeName, float] = {"answer": 20, "reconnect": 20, "act": 60, "online": 60, "settle": 60, "boot": 600}
+_QUICK_S: Mapping[TimeName, float] = {"answer": 3, "reconnect": 5, "act": 10, "online": 5, "settle": 5}
+_SLOW_S: Mapping[TimeName, float] = {"answer": 20, "reconnect": 20, "act": 60, "online": 60, "settle": 60}
+_STARTS_S: Mapping[TimeName, float] = {"boot": 600, "spin_up": 60}
 USUAL_S: Mapping[str, Mapping[TimeName, float]] = {
-    "mock": {**_QUICK_S, "tools": 10},
-    "virtual": {**_SLOW_S, "tools": 60},
-    "physical": {**_QUICK_S, "tools": 40},
+    "mock": {**_QUICK_S, **_STARTS_S, "tools": 10},
+    "virtual": {**_SLOW_S, **_STARTS_S, "tools": 60},
+    "physical": {**_QUICK_S, **_STARTS_S, "tools": 40},
 }
 """The times of each kind of lab, in seconds."""
