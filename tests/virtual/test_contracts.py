@@ -142,6 +142,7 @@ def test_fabric(clause: Callable[[fabric.FabricFactory], None], url: str) -> Non
         clause(make)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("clause", phy_control.CONTRACT, ids=lambda clause: clause.__name__)
 def test_phys(clause: Callable[[phy_control.PhyFactory], None], url: str) -> None:
     baseline = load_lab("virtual").baseline_map()
