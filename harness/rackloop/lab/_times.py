@@ -36,10 +36,9 @@ class Times(Description):
 
 _QUICK_S: Mapping[TimeName, float] = {"answer": 3, "reconnect": 5, "act": 10, "online": 5, "settle": 5}
 _SLOW_S: Mapping[TimeName, float] = {"answer": 20, "reconnect": 20, "act": 60, "online": 60, "settle": 60}
-_STARTS_S: Mapping[TimeName, float] = {"boot": 600, "spin_up": 60}
 USUAL_S: Mapping[str, Mapping[TimeName, float]] = {
-    "mock": {**_QUICK_S, **_STARTS_S, "tools": 10},
-    "virtual": {**_SLOW_S, **_STARTS_S, "tools": 60},
-    "physical": {**_QUICK_S, **_STARTS_S, "tools": 40},
+    "mock": {**_QUICK_S, "tools": 10, "boot": 600, "spin_up": 60},
+    "virtual": {**_SLOW_S, "tools": 60, "boot": 600, "spin_up": 60},
+    "physical": {**_QUICK_S, "tools": 40, "boot": 600, "spin_up": 60},
 }
 """The times of each kind of lab, in seconds."""
