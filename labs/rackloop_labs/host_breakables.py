@@ -119,7 +119,14 @@ def _making(lab: Lab, host: SshHost, each: HostPart) -> Callable[[Sequence[str]]
         # Where none is, what was broken can still be asked about, and mended.
         name = drives[0] if drives else ""
         serial = lab.drives[name].serial if drives else ""
-        taken_away = HostSlot(host, each.device, drive_id=name, serial=serial, kinds=each.kinds)
+        taken_away = HostSlot(
+            host,
+            each.device,
+            drive_id=name,
+            serial=serial,
+            kinds=each.kinds,
+            within_s=lab.time_s("spin_up"),
+        )
         if lab.kind is LabKind.MOCK:
             # Simulated drives erase themselves at once, and are told with each read not to try again.
             return taken_away

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from rackloop_drivers.workload import DeviceEvent, DeviceEvents
     from rackloop_labs.rackd_drives import RackdDrives
 
-_SURVEY_S = 60.0
-
 
 class PhysicalBench:
     """The :class:`~rackloop_labs.bench.Bench` of a physical rack: its switch, its servers by SSH, its power.
@@ -97,7 +95,7 @@ class PhysicalBench:
 
     def survey(self) -> list[DriveIdentity]:
         """Every drive that a server sees; those that the map joins to no server are not seen."""
-        seen = inventories(self, Deadline.after(self.clock, _SURVEY_S))
+        seen = inventories(self, Deadline.after(self.clock, self.lab.time_s("tools")))
         return [drive.identity for inventory in seen.values() for drive in inventory.drives]
 
     def host(self, server: str) -> SshHost:

@@ -1,9 +1,10 @@
-"""Server ports whose drives at the baseline may be erased."""
+"""Server ports whose drives at the baseline may be erased, and circuits of drives that have to stay."""
 
 from __future__ import annotations
 
 from rackloop.errors import NotSupported
 from rackloop.lab import Lab
+from rackloop.portmap import PortMap
 
 
 def scratch_ports(lab: Lab, server: str) -> dict[str, str]:
@@ -26,3 +27,12 @@ def first_scratch_ports(lab: Lab, number: int) -> list[dict[str, str]]:
     if not enough:
         raise NotSupported(f"no server of lab {lab.name} has {number} scratch drives at its baseline")
     return [{server: its[place] for server, its in enough.items()} for place in range(number)]
+
+
+def kept_circuits(lab: Lab) -> PortMap:
+    """The circuits of the baseline that lead to a drive which is not scratch, alone or behind its expander.
+
+    A test's map has them all: no act takes the link from such a drive. Empty where the rack has no switch.
+    """
+    kept = {lab.wired_port(name) for name, drive in lab.drives.items() if not drive.scratch}
+    return PortMap.of(pair for pair in lab.baseline_map() if not kept.isdisjoint(pair))

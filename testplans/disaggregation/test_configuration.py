@@ -15,6 +15,7 @@ from rackloop.portmap import Full, PortMap
 from rackloop_drivers.block.nbd_session import NbdSession
 from rackloop_fixtures import Labels, Measure, Progress, Rack, StorageParts, drives_in, require_rules
 from rackloop_labs.bench import drive_in_slot
+from rackloop_labs.scratch_ports import kept_circuits
 from rackloop_models.disaggregation import (
     Configuration,
     History,
@@ -36,7 +37,9 @@ PARAMETERS = {
     "servers": whole([2, 1, 2], "number of servers with drives in each shape, the first as the last", most=1000),
     "wipe": choice("sanitize", "method of wiping drives between servers", among=["sanitize", "overwrite", "none"]),
     "marked_bytes": size(1 << 20, "marked bytes of each drive", least=4096, most=1 << 40, multiple=4096),
-    "power": choice(["switch", "rack"], "equipment whose power is cut in each shape", among=["switch", "rack"]),
+    "power": choice(
+        ["switch", "rack"], "equipment whose power is cut in each shape, or none", among=["switch", "rack", "none"]
+    ),
 }
 MEASURES = {
     "configuration.reconfigure": "s",
@@ -50,7 +53,8 @@ MEASURES = {
 HEADLINES = ("configuration.reconfigure",)
 BLOCK_BYTES = 4096
 MARK = b"rackloop" * (BLOCK_BYTES // 8)
-COMES_S = 30.0
+# A drive's own time, whatever the rack: for one request of zeroes, and for an erasure of a few gigabytes.
+ERASED_S = 30.0
 # Zeroed by one request: a hard disk does so in seconds.
 ZEROED_BYTES = 256 << 20
 POLL_NS = 5_000_000
@@ -69,23 +73,41 @@ def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
 
 
 def check(lab: Lab, parameters: Mapping[str, Any]) -> None:
-    """Raise BadInput for shapes that the rack cannot have, or that would not bring it back."""
+    """Raise BadInput for shapes that the rack cannot have, or that would not bring it back.
+
+    Raises NotSupported where the rack has ports for fewer expanders than servers are to share them.
+    """
     counts = parameters["servers"]
     if counts[0] != counts[-1]:
         raise BadInput(f"servers: {counts} must end as it begins, to show that the rack comes back")
     if max(counts) > (has := len(StorageParts.of(lab).servers)):
         raise BadInput(f"servers: {counts} asks for {max(counts)}, and lab {lab.name} has {has}")
+    if max(counts) > (shared := len(_shape(lab).drives)):
+        raise NotSupported(
+            f"{max(counts)} servers cannot share {shared} expanders, half as many as the ports that the servers of lab "
+            f"{lab.name} have for them"
+        )
 
 
-def faults(_lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
-    """Power is cut in each shape."""
-    return [f"the {what} without power in each of {len(parameters['servers'])} shapes" for what in parameters["power"]]
+def faults(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
+    """Power is cut in each shape. Raises NotSupported where a drive that is not scratch would lose its link by that."""
+    cuts = _cuts(parameters)
+    if cuts and kept_circuits(lab):
+        raise NotSupported(
+            f"a drive of lab {lab.name} that is not scratch: true would lose its link with the power of the "
+            f"{' and the '.join(cuts)}; power: [none] leaves that out"
+        )
+    return [f"the {what} without power in each of {len(parameters['servers'])} shapes" for what in cuts]
+
+
+def _cuts(parameters: Mapping[str, Any]) -> list[str]:
+    return [what for what in parameters["power"] if what != "none"]
 
 
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     """Two seconds a shape and a power cycle, and a fifth of a second a drive."""
     shapes = len(parameters["servers"])
-    return float(2 + shapes * (1 + 2 * len(parameters["power"]) + 0.2 * len(drives_erased(lab, parameters))))
+    return float(2 + shapes * (1 + 2 * len(_cuts(parameters)) + 0.2 * len(drives_erased(lab, parameters))))
 
 
 def _shape(lab: Lab) -> Shape:
@@ -129,7 +151,7 @@ class Deployment:
         pairs = PortMap.of((lab.switch_port(*place), _uplink(lab, expander)) for expander, place in wanted.at.items())
         self.rack.bench.announce(pairs.ports())
         mapped_s = self._now_s()
-        self.rack.fabric.apply(Full(pairs), self.rack.deadline())
+        self.rack.fabric.apply(Full(kept_circuits(lab).joined(pairs)), self.rack.deadline())
         for expander, place in moved.items():
             self.history.note(Mapped(mapped_s, expander, *place))
         wrong = self._wrong_drives(wanted)
@@ -156,7 +178,7 @@ class Deployment:
             rack.power(port).turn_on(rack.deadline())
         after = self._map_after_power_on()
         for name in rack.lab.servers if what == "rack" else ():
-            rack.bench.host(name).reconnect(rack.deadline(COMES_S))
+            rack.bench.host(name).reconnect(rack.deadline(rack.lab.time_s("boot")))
         self.history.note(PowerCycled(self._now_s(), what, before.pairs, after.pairs))
         assert self.now is not None
         wrong = self._wrong_drives(self.now)
@@ -164,7 +186,7 @@ class Deployment:
         self.measure("configuration.power_cycle", self._now_s() - began_s, what=what, configuration=self.now.name)
 
     def _map_after_power_on(self) -> PortMap:
-        deadline = self.rack.deadline(COMES_S)
+        deadline = self.rack.deadline(self.rack.lab.time_s("boot"))
         while True:
             try:
                 return self.rack.fabric.live_map(deadline).pairs
@@ -175,7 +197,7 @@ class Deployment:
 
     def _wrong_drives(self, wanted: Configuration) -> list[str]:
         """The drives that are not in their slot at the server that should have them, after time to come online."""
-        deadline = self.rack.deadline(COMES_S)
+        deadline = self.rack.deadline(self.rack.lab.time_s("spin_up"))
         wrong = []
         for drive, place, slot in self._slots(wanted.at):
             path, _ = drive_in_slot(self.rack.bench, *place, slot)
@@ -213,12 +235,12 @@ class Deployment:
             method = str(self.wipe)
             with (
                 self.labels.writable_through(drive, path, device) as permit,
-                NbdSession(permit, self.rack.clock, within_s=COMES_S) as session,
+                NbdSession(permit, self.rack.clock, within_s=ERASED_S) as session,
             ):
                 was_marked = all(content.startswith(MARK) for content in self._zone_contents(session))
                 if self.wipe is Wipe.SANITIZE:
                     method = str(path.methods(self.rack.deadline())[0])
-                    path.sanitize(permit, path.methods(self.rack.deadline())[0], self.rack.deadline(COMES_S))
+                    path.sanitize(permit, path.methods(self.rack.deadline())[0], self.rack.deadline(ERASED_S))
                 else:
                     for offset in range(0, session.size_bytes, ZEROED_BYTES):
                         session.write_zeroes(offset, min(ZEROED_BYTES, session.size_bytes - offset))
@@ -274,8 +296,13 @@ def test_configuration(
     counts = parameters["servers"]
     for number, count in enumerate(counts):
         deployment.deploy(with_servers(shape, count))
-        for what in parameters["power"]:
+        for what in _cuts(parameters):
             deployment.cut_power(what)
         progress(number + 1, len(counts), "shapes")
     inside = {expander: drives_in(rack.lab, expander) for expander in shape.drives}
-    require_rules(measure, "configuration.rule_broken", configuration_rules(inside, wipe), history)
+    require_rules(
+        measure,
+        "configuration.rule_broken",
+        configuration_rules(inside, wipe, power_cut=bool(_cuts(parameters))),
+        history,
+    )

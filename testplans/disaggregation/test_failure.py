@@ -89,12 +89,16 @@ def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
     return [*shape.drives, *shape.spares]
 
 
-def faults(_lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
-    """The faults, with their number."""
-    times = len(parameters["policies"])
+def faults(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
+    """The faults, with their number. Raises NotSupported where too few servers may fail."""
+    times, may_fail = len(parameters["policies"]), ", ".join(_victims(lab, parameters))
     return [
-        f"{times * parameters['repeats']} times a server by {parameters['fault']}",
-        *([f"{times} times half of the servers by {parameters['fault']}"] if parameters["half"] else []),
+        f"{times * parameters['repeats']} times one of {may_fail} by {parameters['fault']}",
+        *(
+            [f"{times} times {_half(lab)} of {may_fail} together by {parameters['fault']}"]
+            if parameters["half"]
+            else []
+        ),
         f"{times * parameters['drive_failures']} times a drive by fail_stop",
     ]
 
@@ -102,12 +106,20 @@ def faults(_lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     """A failed server takes the patience of who waits for it and a second to come back."""
     each_s = parameters["patience_s"] + 0.8
-    failures = parameters["repeats"] + parameters["half"] * len(lab.servers) // 2
+    failures = parameters["repeats"] + parameters["half"] * _half(lab)
     return float(2 + len(parameters["policies"]) * (2 + failures * each_s))
 
 
 def _shape(lab: Lab, parameters: Mapping[str, Any]) -> Shape:
     return StorageParts.of(lab).failure(parameters["spares"])
+
+
+def _half(lab: Lab) -> int:
+    return len(lab.servers) // 2
+
+
+def _victims(lab: Lab, parameters: Mapping[str, Any]) -> tuple[str, ...]:
+    return StorageParts.of(lab).victims(_half(lab) if parameters["half"] else 1)
 
 
 @dataclass
@@ -164,7 +176,7 @@ class Failover:
         for listener in self._listening:
             listener.result()
         self._listening.clear()
-        storage.rack.bench.host(server).reconnect(storage.rack.deadline(60))
+        storage.rack.bench.host(server).reconnect(storage.rack.deadline(storage.rack.lab.time_s("boot")))
         storage.history.note(ServerBack(storage.now_s(), server))
         back = self.controller.server_back(server)
         storage.move(back)
@@ -232,19 +244,19 @@ def test_failure(
     rack: Rack, labels: Labels, parameters: Mapping[str, Any], measure: Measure, progress: Progress
 ) -> None:
     """Per policy: servers fail one after the other while clients work, then drives."""
-    shape = _shape(rack.lab, parameters)
+    shape, may_fail = _shape(rack.lab, parameters), _victims(rack.lab, parameters)
     for name in parameters["policies"]:
         policy = Redistribution(name)
         with StorageRack(rack, labels, shape.servers).open() as storage:
             failover = _deployed(storage, FailureController(shape, policy), parameters)
-            victims = [rack.chance.choice(shape.servers) for _ in range(parameters["repeats"])]
+            victims = [rack.chance.choice(may_fail) for _ in range(parameters["repeats"])]
             with storage.repeating([client.step for client in failover.clients], lambda: 0.05):
                 for number, server in enumerate(victims):
                     _lose_and_bring_back(failover, [server], parameters["fault"])
                     progress(number + 1, len(victims), f"servers failed ({policy})")
                 alone = len(failover.full_service_s)
                 if parameters["half"]:
-                    half = rack.chance.sample(shape.servers, k=shape.n // 2)
+                    half = rack.chance.sample(may_fail, k=_half(rack.lab))
                     _lose_and_bring_back(failover, half, parameters["fault"])
                 used = {client.drive for client in failover.clients}
                 idle = [drive for drive in failover.controller.placement.at if drive not in used]

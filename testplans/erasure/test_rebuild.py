@@ -78,10 +78,11 @@ def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
     return [*shape.drives, *shape.spares]
 
 
-def faults(_lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
-    """The faults, with their number."""
+def faults(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
+    """The faults, with their number. Raises NotSupported where no server may fail."""
+    may_fail = StorageParts.of(lab).victims()
     return [
-        f"{len(parameters['policies'])} times a server by {parameters['fault']}",
+        f"{len(parameters['policies'])} times one of {', '.join(may_fail)} by {parameters['fault']}",
         f"{len(parameters['throttles'])} times a drive by fail_stop",
     ]
 
@@ -138,7 +139,7 @@ def test_server_loss(
             tenant.count_anew()
             tenant.read_all()
             measure("degraded.read_latency", tenant.read_s, policy=policy, when="healthy")
-            server = rack.chance.choice(shape.servers)
+            server = rack.chance.choice(StorageParts.of(rack.lab).victims())
             with ExitStack() as standing:
                 standing.enter_context(rack.faults.injected(FaultSpec(parameters["fault"], server, {})))
                 began_s = storage.now_s()
@@ -152,7 +153,7 @@ def test_server_loss(
                 report = storage.store.rebuild(progress=partial(_tell, progress, name))
                 restored_s = storage.now_s() - began_s
                 tenant.read_all()
-            rack.bench.host(server).reconnect(rack.deadline(60))
+            rack.bench.host(server).reconnect(rack.deadline(rack.lab.time_s("boot")))
             measure("rebuild.time", report.seconds, policy=policy)
             measure("rebuild.restored", restored_s, policy=policy)
             measure("rebuild.units", report.units, policy=policy)

@@ -57,6 +57,7 @@ def test_what_is_missing_is_named_with_the_command(rackloop: CommandLine) -> Non
     )
 
 
+@pytest.mark.nightly
 def test_a_guest_that_panics_ends_the_build_with_the_end_of_its_console(guests: Path) -> None:
     recipe = GuestRecipe()
     dying = replace(recipe, append=f"{recipe.append} init=/bin/false")
@@ -89,7 +90,8 @@ def once_a_guest_runs(running: Running, command_line: CommandLine) -> None:
     )
 
 
-@pytest.mark.parametrize("end", [pytest.param(INTERRUPT, marks=pytest.mark.nightly), KILL])
+@pytest.mark.nightly
+@pytest.mark.parametrize("end", [INTERRUPT, KILL])
 def test_a_build_that_is_cut_short_leaves_no_guest(
     elsewhere: CommandLine, guests: Path, end: Callable[[Running], None]
 ) -> None:
@@ -100,7 +102,8 @@ def test_a_build_that_is_cut_short_leaves_no_guest(
     assert not any(name.startswith("booted-") for name in kept(guests))
 
 
-@pytest.mark.parametrize("end", [INTERRUPT, pytest.param(KILL, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("end", [INTERRUPT, KILL])
 def test_an_up_that_is_cut_short_leaves_no_guest(
     rackloop: CommandLine, image: Path, end: Callable[[Running], None]
 ) -> None:

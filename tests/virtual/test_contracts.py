@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from rackloop.abilities import Fabric, Host
-from rackloop.contracts import block_device, drive, executor, fabric, host, phy_control
+from rackloop.contracts import PATIENCE_S, block_device, drive, executor, fabric, host, phy_control
 from rackloop.errors import NotSupported
 from rackloop.lab import Lab, LabState, load_lab
 from rackloop.portmap import Full
@@ -31,8 +31,16 @@ from tests.virtual.guests import baseline_comes
 pytestmark = pytest.mark.xdist_group("three")
 
 SERVER = "srv1"
-# A guest in software, on a busy machine.
+# A guest in software, on a busy machine: a login alone takes it seconds.
 WITHIN_S = 60.0
+CLAUSES_WAIT_S = 180.0
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _patience() -> Iterator[None]:
+    token = PATIENCE_S.set(CLAUSES_WAIT_S)
+    yield
+    PATIENCE_S.reset(token)
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +150,7 @@ def test_fabric(clause: Callable[[fabric.FabricFactory], None], url: str) -> Non
         clause(make)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("clause", phy_control.CONTRACT, ids=lambda clause: clause.__name__)
 def test_phys(clause: Callable[[phy_control.PhyFactory], None], url: str) -> None:
     baseline = load_lab("virtual").baseline_map()

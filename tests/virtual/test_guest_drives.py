@@ -10,7 +10,8 @@ from rackloop.lab import LabState, load_lab
 from tests.e2e.command_line import CommandLine
 from tests.transcripts.record_guest import LAB, SERVER, drifted, kept_recordings, record
 
-pytestmark = pytest.mark.xdist_group("one")
+# A rack of its own, saved and resumed for three tests.
+pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("one")]
 
 
 @pytest.fixture(scope="module")

@@ -19,11 +19,11 @@ from tests.e2e.command_line import CommandLine
 from tests.leased import EverythingLeased
 from tests.virtual.guests import baseline_comes
 
-pytestmark = pytest.mark.xdist_group("three")
+# QEMU formats by writing zeros, in software.
+pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("three")]
 
 PATTERN = bytes(range(256)) * 16
 BLOCK = SanitizeMethod.BLOCK_ERASE
-# QEMU formats by writing zeros, and its guests run in software.
 ERASES_WITHIN_S = 600.0
 
 
@@ -67,7 +67,6 @@ def test_a_drive_without_sanitize_formats_itself(bench: Bench) -> None:
     assert said == ["formats itself, and does not say how far it is", "done"]
 
 
-@pytest.mark.nightly
 def test_a_drive_is_not_erased_without_its_own_permission(bench: Bench) -> None:
     drive = drive_of(bench, "p0")
     with permitted(bench, "d01", "p0") as writable:

@@ -60,12 +60,14 @@ def test_what_can_be_broken_is_known_beforehand(kind: str, lab: Lab) -> None:
     assert (refusal(lab, f"fault.{kind}") is None) is (kind in HAS)
 
 
+@pytest.mark.nightly
 def test_an_interrupt_needs_a_controller(faults: Faults, lab: Lab) -> None:
     assert lab.servers[SERVER].bmc is not None
     with pytest.raises(BadInput):
         faults.begin(FaultSpec("server_nmi", "srv9"))
 
 
+@pytest.mark.nightly
 def test_sectors_and_a_whole_drive_fail_and_are_well_again(one: CommandLine, file: Path, faults: Faults) -> None:
     assert "4096 bytes" in read(one, file)
     with faults.injected(FaultSpec("media_error", "d01", {"lba": 0, "sectors": 8})):
@@ -75,6 +77,7 @@ def test_sectors_and_a_whole_drive_fail_and_are_well_again(one: CommandLine, fil
     assert "4096 bytes" in read(one, file)
 
 
+@pytest.mark.nightly
 def test_a_drive_that_is_unplugged_or_without_power_is_gone_from_the_kernel(
     one: CommandLine, file: Path, lab: Lab, faults: Faults
 ) -> None:
@@ -107,6 +110,7 @@ def test_the_programs_of_a_hung_server_are_held_and_go_on(one: CommandLine, file
     assert boot_of(one, file) == before
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["partition", "server_hang"])
 def test_what_a_dead_run_left_is_healed(kind: str, one: CommandLine, file: Path, faults: Faults) -> None:
     faults.begin(FaultSpec(kind, SERVER))
@@ -115,9 +119,15 @@ def test_what_a_dead_run_left_is_healed(kind: str, one: CommandLine, file: Path,
     assert shown in tell(one, file, SERVER, "nft list tables; ls /run")
 
 
-def test_it_is_healed_once(one: CommandLine, file: Path) -> None:
-    healed = one("heal", file)
-    assert (healed.status, "2 acts undone" in healed.out) == (0, True), healed
+@pytest.mark.nightly
+def test_it_is_healed_once(one: CommandLine, file: Path, lab: Lab) -> None:
+    with closing(open_lab_store(lab, LabState(one.state_home / "labs" / lab.name), CLOCK)) as store:
+        left_standing = Journal(store).standing(lab.name)
+        # Both faults, and whatever it took to make them.
+        assert len(left_standing) >= 2
+        healed = one("heal", file)
+        assert (healed.status, f"{len(left_standing)} acts undone" in healed.out) == (0, True), healed
+        assert Journal(store).standing(lab.name) == []
     left = tell(one, file, SERVER, "nft list tables; ls /run /var/lib/rackloop/faults/*; cat /proc/self/cgroup")
     assert "rackloop" not in left.replace("/var/lib/rackloop", "")
 

@@ -1,27 +1,97 @@
-"""Shipped tests on guests, to their end: the verdict of each, and what the record says of it."""
+"""Shipped plans on guests, to their end: the verdict of each test, and what the record says of it.
+
+How long anything took is judged by the limits of the plans alone.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from rackloop.measurement import Verdict
 from tests.e2e.command_line import CommandLine, Results
 from tests.meta.tree import ROOT
+from tests.virtual.conftest import command_line_in, went_well
 from tests.virtual.guests import baseline_comes
 
-pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("three")]
+pytestmark = pytest.mark.nightly
 
 IDENTITY = ROOT / "testplans" / "fabric" / "test_identity.py"
+PASS, SKIP = Verdict.PASS, Verdict.SKIPPED
+# As docs/how-to/virtual-rack.md has them: what a rack of guests does not have is skipped, and nothing else is.
+VERDICTS = {
+    "smoke": {
+        "fabric/remap_latency::remap_latency": PASS,
+        "fabric/switched_throughput::switched_throughput": SKIP,
+        "fabric/undisturbed_io::undisturbed_io": PASS,
+        "fabric/phy_drop::phy_drop": PASS,
+        "fabric/identity::identity": PASS,
+        "workload/trace_replay::trace_replay": PASS,
+        "disaggregation/failure::failure": PASS,
+    },
+    "disaggregation": {
+        "disaggregation/complete::complete": PASS,
+        "disaggregation/elastic::elastic": PASS,
+        "disaggregation/failure::failure": PASS,
+        "disaggregation/configuration::configuration": SKIP,
+    },
+    "erasure": {
+        "erasure/codec::codec": PASS,
+        "erasure/recovery::local": PASS,
+        "erasure/recovery::stripes": PASS,
+        "erasure/recovery::drives": PASS,
+        "erasure/update::update": PASS,
+        "erasure/rebuild::server_loss": PASS,
+        "erasure/rebuild::throttle": PASS,
+        "erasure/tail_latency::tail_latency": SKIP,
+    },
+    "direct-attached": {
+        "direct/hot_plug::hot_plug": PASS,
+        "direct/phy_reset::phy_reset": SKIP,
+        "direct/power_loss::power_loss": PASS,
+        "direct/slot_power_loss::slot_power_loss": SKIP,
+    },
+}
 
 
+def verdicts(rackloop: CommandLine, plan: str | Path, lab: str, out: Path, *words: str) -> dict[str, str]:
+    """The verdict of each test of a plan, run to its end."""
+    ended = rackloop("run", plan, "--lab", lab, "--seed", "7", "--out", out, *words)
+    assert ended.status == 0, ended
+    return {name: test["verdict"] for name, test in Results(out).tests().items()}
+
+
+@pytest.fixture(scope="module")
+def direct(_built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+    """The rack without a switch, up while the file's tests run."""
+    with command_line_in(tmp_path_factory.mktemp("direct")) as command_line:
+        went_well(command_line("lab", "build", "virtual-direct"))
+        went_well(command_line("lab", "up", "virtual-direct"))
+        yield command_line
+        assert command_line("lab", "down", "virtual-direct").status == 0
+
+
+@pytest.mark.xdist_group("three")
+@pytest.mark.parametrize("plan", ["smoke", "disaggregation", "erasure"])
+def test_a_plan_is_green_and_the_rack_is_given_back_whole(up: CommandLine, tmp_path: Path, plan: str) -> None:
+    baseline_comes(up)
+    assert verdicts(up, plan, "virtual", tmp_path / "out") == VERDICTS[plan]
+    baseline_comes(up)
+
+
+@pytest.mark.xdist_group("one")
+def test_the_plan_of_racks_without_a_switch_is_green(direct: CommandLine, tmp_path: Path) -> None:
+    assert verdicts(direct, "direct-attached", "virtual-direct", tmp_path / "out") == VERDICTS["direct-attached"]
+
+
+@pytest.mark.xdist_group("three")
 def test_every_port_is_read_after_drives_of_both_kinds_were_dealt_at_once(up: CommandLine, tmp_path: Path) -> None:
     baseline_comes(up)
-    ended = up("run", IDENTITY, "--lab", "virtual", "--seed", "7", "--set", "remaps=12", "--out", tmp_path / "out")
-    assert ended.status == 0, ended
-    results = Results(tmp_path / "out")
-    assert {name: test["verdict"] for name, test in results.tests().items()} == {"identity::identity": "pass"}
-    measured = {event.name: event.value for event in results.of_kind("measured")}
+    found = verdicts(up, IDENTITY, "virtual", tmp_path / "out", "--set", "remaps=12")
+    assert found == {"identity::identity": PASS}
+    measured = {event.name: event.value for event in Results(tmp_path / "out").of_kind("measured")}
     assert measured == {
         "identity.remaps": 12,
         "identity.reads": 8,

@@ -19,7 +19,8 @@ from tests.e2e.command_line import CommandLine
 from tests.virtual.guest_login import answers, tell
 from tests.virtual.one_guest import SERVER, WITHIN_S, boot_of, console
 
-pytestmark = pytest.mark.xdist_group("one")
+# Each clause boots a guest, which takes a minute or more.
+pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("one")]
 
 OUTLET = "outlet:pdu1/1"
 
@@ -68,11 +69,7 @@ def lab(file: Path) -> Lab:
 
 
 # Whichever box is asked, it is one machine that is switched.
-_CLAUSES = [
-    pytest.param(port, clause, marks=() if (port, clause) == (OUTLET, power_port.CONTRACT[0]) else pytest.mark.nightly)
-    for port in (f"server:{SERVER}", OUTLET)
-    for clause in power_port.CONTRACT
-]
+_CLAUSES = [(port, clause) for port in (f"server:{SERVER}", OUTLET) for clause in power_port.CONTRACT]
 
 
 @pytest.mark.parametrize(("port", "clause"), _CLAUSES)
@@ -82,7 +79,6 @@ def test_its_boxes_keep_the_contract_of_power(
     clause(lambda: power.ports[port])
 
 
-@pytest.mark.nightly  # It boots once more.
 def test_a_guest_that_turns_itself_off_is_off_until_it_is_healed(
     one: CommandLine, file: Path, power: RackPower
 ) -> None:

@@ -197,6 +197,7 @@ def test_two_labs_of_one_machine_do_not_meet(up: CommandLine) -> None:
     assert up("lab", "status", "virtual").status == 0
 
 
+@pytest.mark.nightly
 def test_a_lab_that_is_killed_leaves_no_guest_and_comes_up_again(up: CommandLine) -> None:
     os.kill(up.endpoints("virtual")["pid"], signal.SIGKILL)
     up.wait_until_deserted()

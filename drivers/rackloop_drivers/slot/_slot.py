@@ -6,6 +6,7 @@ Sources: Linux ``Documentation/scsi`` and ``Documentation/PCI`` (``delete``, ``s
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,8 +22,6 @@ from rackloop_drivers.host_tools import read_drive, read_drives, require_tool
 _PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _PATH = re.compile(r"c\d+(?=n\d+$)")
 _SCSI = re.compile(r"/(\d+):\d+:\d+:\d+$")
-# How long a drive may take to come and go; a hard disk spins up in less.
-_SETTLE_S = 30.0
 _TRY_S = 0.02
 _TIMED_OUT = 3
 _NOT_THERE = 4
@@ -68,14 +67,25 @@ class HostSlot:
     and rescan); ``slot_power_off`` of a PCIe hot-plug slot; ``device_off``, switched off by the enclosure it is in;
     ``link_disabled``, the link of the PCIe port above it. A drive that is mounted or held, or the boot drive, and any
     other drive than the one described are refused with GuardRefused. ``kinds`` are those that its place allows.
+    ``within_s`` is how long the drive may take to come and to go.
     """
 
-    def __init__(self, host: Host, device: str, *, drive_id: str, serial: str, kinds: frozenset[str] = ALL) -> None:
+    def __init__(
+        self,
+        host: Host,
+        device: str,
+        *,
+        drive_id: str,
+        serial: str,
+        kinds: frozenset[str] = ALL,
+        within_s: float = 60.0,
+    ) -> None:
         self.kinds = kinds
         self._host = host
         self._device = device
         self._drive_id = drive_id
         self._serial = serial
+        self._within_s = within_s
         self._prepares: Mapping[str, Callable[[_Place, Deadline], dict[str, Any]]] = {
             "device_off": self._prepare_device_off,
             "link_disabled": self._prepare_link_disabled,
@@ -279,7 +289,7 @@ class HostSlot:
             raise LabError(f"{self._where}: {what} {' '.join(arguments)}: {said}; it takes root on the server")
         return completed.stdout
 
-    def _command(self, what: str, *arguments: str, within_s: float = _SETTLE_S) -> list[str]:
+    def _command(self, what: str, *arguments: str, within_s: float = math.inf) -> list[str]:
         script = files("rackloop_drivers.slot").joinpath("slot.sh").read_text(encoding="utf-8")
-        tries = int(min(within_s, _SETTLE_S) / _TRY_S / 2)
+        tries = int(min(within_s, self._within_s) / _TRY_S / 2)
         return ["sh", "-c", script, "slot", what, *arguments, str(tries)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FunctionType
 from typing import Any
 
@@ -13,6 +14,8 @@ from rackloop.clock import Deadline, RealClock
 from rackloop.errors import RackloopError
 
 CLOCK = RealClock()
+PATIENCE_S: ContextVar[float] = ContextVar("patience_s", default=20.0)
+"""How long a clause waits for a step that no deadline is a part of: later than any box that works takes."""
 
 
 def clauses(contract: str) -> tuple[Callable[[Any], None], ...]:
@@ -22,8 +25,8 @@ def clauses(contract: str) -> tuple[Callable[[Any], None], ...]:
 
 
 def soon() -> Deadline:
-    """Later than any box that works takes."""
-    return Deadline.after(CLOCK, 20)
+    """The deadline of such a step."""
+    return Deadline.after(CLOCK, PATIENCE_S.get())
 
 
 def past() -> Deadline:

@@ -16,7 +16,6 @@ from rackloop.abilities import Breakable
 from rackloop.contracts._clause import clauses, must_raise, past, soon
 from rackloop.errors import BadInput, DeadlineExceeded, NotSupported
 
-_SETTLE_S = 10.0
 _numbers = count(1)
 
 
@@ -156,6 +155,6 @@ def _mended_after(arm: BreakableArm) -> Iterator[tuple[Breakable, str]]:
 
 
 def _shows(arm: BreakableArm, *, broken: bool) -> None:
-    shows = soon().sooner(_SETTLE_S).poll(lambda: arm.is_broken() is broken, every_s=1e-3)
+    shows = soon().poll(lambda: arm.is_broken() is broken, every_s=1e-3)
     state = "broken" if broken else "whole"
     assert shows, f"the driver says that the part is {state}, and the equipment does not show it"

@@ -183,8 +183,8 @@ def leaves_nothing_running(make: ExecutorFactory) -> None:
 def serves_several_threads(make: ExecutorFactory) -> None:
     """Commands of several threads run at once and each gets its own answer."""
     with closing(make()) as executor, ThreadPoolExecutor(4) as pool:
-        numbers = [str(number) for number in range(16)]
-        answers = pool.map(lambda number: executor.run(("cat",), soon(), stdin=number).stdout, numbers)
+        numbers, within = [str(number) for number in range(16)], soon()
+        answers = pool.map(lambda number: executor.run(("cat",), within, stdin=number).stdout, numbers)
         assert list(answers) == numbers
 
 

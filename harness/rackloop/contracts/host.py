@@ -152,7 +152,8 @@ def is_not_held_by_a_server_that_hangs(server: Server) -> None:
 def serves_more_threads_than_sessions(server: Server) -> None:
     """Commands that find no room wait for it."""
     with closing(server.host()) as host, ThreadPoolExecutor(_MANY) as pool:
-        answers = pool.map(lambda number: host.run(("echo", str(number)), soon()).stdout, range(_MANY))
+        within = soon()
+        answers = pool.map(lambda number: host.run(("echo", str(number)), within).stdout, range(_MANY))
         assert list(answers) == [f"{number}\n" for number in range(_MANY)]
 
 

@@ -11,14 +11,20 @@ from rackloop_models.disaggregation._judging import Findings, Rule
 from rackloop_models.disaggregation._rules_common import one_drive_a_place
 
 
-def configuration_rules(drives_in: Mapping[str, tuple[str, ...]], wipe: Wipe) -> list[tuple[str, Rule]]:
-    """The rules of configuration disaggregation; ``drives_in`` are the drives of each expander."""
+def configuration_rules(
+    drives_in: Mapping[str, tuple[str, ...]], wipe: Wipe, *, power_cut: bool = True
+) -> list[tuple[str, Rule]]:
+    """The rules of configuration disaggregation; ``drives_in`` are the drives of each expander.
+
+    The rule of power cycles is left out where no power was cut, those of wipes where nothing was to be wiped.
+    """
     rules: list[tuple[str, Rule]] = [
         ("one expander a server port", one_drive_a_place),
         ("expanders move only when the rack is reconfigured", moved_only_when_reconfigured),
-        ("the map survives power cycling", the_map_survives_power),
         ("shapes come from one description and go back to it", shapes_go_back),
     ]
+    if power_cut:
+        rules.append(("the map survives power cycling", the_map_survives_power))
     if wipe is not Wipe.NONE:
         rules.append(("drives are wiped before another server has them", partial(wiped_on_the_way, drives_in)))
     return rules

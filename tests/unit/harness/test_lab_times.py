@@ -28,7 +28,7 @@ def test_what_is_not_said_is_as_usual_for_the_kind_of_lab(tmp_path: Path) -> Non
     assert (lab.time_s("answer"), lab.time_s("tools")) == (3.0, 40.0)
     guests = lab.model_copy(update={"kind": LabKind.VIRTUAL})
     assert (guests.time_s("online"), guests.time_s("answer")) == (30.0, 20.0)
-    assert {load_lab("mock").time_s(name) for name in get_args(TimeName)} == {3, 5, 10, 600}
+    assert {load_lab("mock").time_s(name) for name in get_args(TimeName)} == {3, 5, 10, 60, 600}
 
 
 def test_a_time_that_is_none_is_named_with_its_place(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from rackloop.errors import NotSupported
 from rackloop.lab import Lab, load_lab
-from rackloop_labs.scratch_ports import first_scratch_ports, scratch_ports
+from rackloop_labs.scratch_ports import first_scratch_ports, kept_circuits, scratch_ports
 
 
 def without_scratch(lab: Lab, *names: str) -> Lab:
@@ -38,3 +38,13 @@ def test_a_server_with_too_few_is_left_out_and_a_rack_without_one_is_refused() -
     assert ports.keys() == lab.servers.keys() - {"srv2"}
     with pytest.raises(NotSupported, match="no server of lab mock has 2 scratch drives at its baseline"):
         first_scratch_ports(without_scratch(lab, *lab.drives), 2)
+
+
+def test_circuits_are_kept_of_drives_that_may_not_be_erased_alone_or_in_an_expander() -> None:
+    assert list(kept_circuits(load_lab("virtual"))) == [(10, 106)]
+    mock = load_lab("mock")
+    # Its only drive that is not scratch is at no server.
+    assert not list(kept_circuits(mock))
+    joined = mock.model_copy(update={"baseline": {"srv1": {"p0": "d01", "p1": "exp1"}}})
+    assert list(kept_circuits(without_scratch(joined, "d22"))) == [(2, 150)]
+    assert not list(kept_circuits(load_lab("direct-attached")))

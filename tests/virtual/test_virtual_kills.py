@@ -1,0 +1,58 @@
+"""Storms on guests that are killed in the midst, one after the other: all is mended, and nothing is held."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from rackloop.lab import LabState, load_lab
+from rackloop.safety.leases import Leases
+from rackloop.safety.store import open_lab_store
+from rackloop.safety.undo import Journal
+from rackloop.seed import stream
+from tests.deadlines import CLOCK, soon
+from tests.e2e.command_line import CommandLine, Running
+from tests.virtual.guests import baseline_comes
+
+pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("three")]
+
+LAB = "virtual"
+KILLS = 3
+# Each fault has three phases or more, and a storm some twenty faults.
+MOST_PHASES = 12
+# A run that mends what the one before left, and looks at a rack of guests in software, on a busy machine.
+WITHIN_S = 1800.0
+
+
+def has_come_to(phases: int, out: Path, running: Running) -> bool:
+    """Whether a run has told of so many phases of faults, or has ended."""
+    path = out / "events.jsonl"
+    told = path.read_text().count('"kind":"fault.phase"') if path.exists() else 0
+    return told >= phases or running.process.poll() is not None
+
+
+@pytest.mark.parametrize("seed", [1500, 2500])
+def test_storms_that_are_killed_are_healed(up: CommandLine, tmp_path: Path, seed: int) -> None:
+    baseline_comes(up)
+    chance, lab = stream(seed, "kills of storms on guests"), load_lab(LAB)
+    with (
+        closing(open_lab_store(lab, LabState(up.state_home / "labs" / LAB), CLOCK)) as store,
+        closing(Journal(store)) as journal,
+    ):
+        for number in range(KILLS):
+            out, mark, phases = tmp_path / f"out-{number}", journal.mark(), chance.randint(1, MOST_PHASES)
+            running = up.start(
+                "run", "storm", "--lab", LAB, "--seed", str(seed + number), "--wait", "300", "--out", out
+            )
+            there = soon(WITHIN_S).poll(lambda: has_come_to(phases, out, running), every_s=0.05)  # noqa: B023
+            running.kill()
+            # One that had ended would have given the rack back itself.
+            assert (there, running.process.returncode) == (True, -9), (seed, number)
+            assert any(entry.run == out.name for entry in journal.since(mark)), (seed, number)
+        healed = up("heal", LAB)
+        assert healed.status == 0, healed
+        assert journal.standing(LAB) == []
+        assert Leases(store, LAB).held() == []
+    baseline_comes(up)
