@@ -6,8 +6,6 @@ import difflib
 import re
 from collections.abc import Iterable
 
-from rackloop.errors import BadInput
-
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
 """The name of a thing in a lab description, and of the lab."""
 
@@ -21,16 +19,6 @@ def quoted(text: str) -> str:
     return repr(text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 3] + "...")
 
 
-def names_in(text: str | None) -> tuple[str, ...]:
-    """The names in a list such as ``srv1,srv2``; none where there is no list. Raises BadInput for a list of none."""
-    if text is None:
-        return ()
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names):
-        raise BadInput(f"expected names such as srv1,srv2, found {quoted(text)}")
-    return names
-
-
 def printable(text: str) -> str:
     """``text`` for a terminal: what would steer it, escape sequences above all, is shown as it is written in Python."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
@@ -39,12 +27,6 @@ def printable(text: str) -> str:
 def file_name(text: str) -> str:
     """``text`` as a part of a path: ``fabric-identity`` for ``fabric/identity``."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-")
-
-
-def require_file_name(name: str) -> None:
-    """Raises BadInput where ``name`` is not that of a file alone, without folders."""
-    if not name or "/" in name or name in {".", ".."}:
-        raise BadInput(f"{name!r} is not a file name: give one without folders")
 
 
 def kind_of(value: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from threading import Event, Thread
 
 from rackloop.abilities import Console
@@ -28,7 +28,9 @@ _FINAL = (BadInput, HostKeyMismatch, HostKeyUnknown, LoginRefused, NameUnknown, 
 
 
 class ConsoleFollower:
-    """Hands every line of ``console`` to ``take``, on a thread of its own, from :meth:`start` to :meth:`stop`.
+    """Hands the lines of ``console`` to ``take``, on a thread of its own, from :meth:`start` to :meth:`stop`.
+
+    Those that came together are handed over together.
 
     ``hear`` is handed the bytes, as they come; with ``gather_s`` no more often than that, so that a console on which
     much is said does not take the processor from what is measured. Stamps are as wide then.
@@ -42,7 +44,7 @@ class ConsoleFollower:
         self,
         console: Console,
         clock: Clock,
-        take: Callable[[ConsoleLine], None],
+        take: Callable[[Sequence[ConsoleLine]], None],
         secrets: Callable[[], Sequence[str]] = tuple,
         hear: Callable[[bytes], None] = lambda _data: None,
         gather_s: float = 0.0,
@@ -101,8 +103,7 @@ class ConsoleFollower:
             heard = self._console.read(Deadline.after(self._clock, _READ_S))
             if heard is not None:
                 self._hear(heard.data)
-            for line in self._lines.feed(heard) if heard is not None else self._lines.flush():
-                self._take(line)
+            self._hand_over(self._lines.feed(heard) if heard is not None else self._lines.flush())
             self._stopping.wait(self._gather_s)
 
     def _say_open(self) -> None:
@@ -114,8 +115,7 @@ class ConsoleFollower:
         self._remark(f"listening{gap}: {self._console.where}")
 
     def _lose(self, error: RackloopError, what_now: str) -> None:
-        for line in self._lines.flush():
-            self._take(line)
+        self._hand_over(self._lines.flush())
         if self._deaf_ns is None:
             self._deaf_ns = self._clock.now_ns()
         said = " ".join(str(error).split())
@@ -124,4 +124,8 @@ class ConsoleFollower:
             self._remark(f"gap: {said}; {what_now}")
 
     def _remark(self, text: str) -> None:
-        self._take(ConsoleLine(self._clock.now_ns(), 0, text, is_remark=True))
+        self._take((ConsoleLine(self._clock.now_ns(), 0, text, is_remark=True),))
+
+    def _hand_over(self, lines: Iterable[ConsoleLine]) -> None:
+        if complete := tuple(lines):
+            self._take(complete)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
@@ -78,14 +79,17 @@ class ConsoleLog:
 
     def __init__(self, path: Path, title: str, clock: Clock) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file: IO[str] = path.open("a", encoding="utf-8", buffering=1)
+        self._file: IO[str] = path.open("a", encoding="utf-8")
         # Between the two the clocks differ by as little as the machine takes for one of them.
         self._day_s = clock.wall().timestamp() - clock.now_ns() / 1e9
         self._file.write(f"# {title}\n# time of day (UTC), seconds of the run's clock, give or take, what it said\n")
 
-    def write(self, line: ConsoleLine) -> None:
-        """Add a line."""
-        self._file.write(f"{rendered(line, self._day_s)}\n")
+        self._file.flush()
+
+    def write(self, lines: Iterable[ConsoleLine]) -> None:
+        """Add lines; all are in the file when this returns."""
+        self._file.write("".join(f"{rendered(line, self._day_s)}\n" for line in lines))
+        self._file.flush()
 
     def close(self) -> None:
         """Let go of the file."""
@@ -94,7 +98,13 @@ class ConsoleLog:
 
 def rendered(line: ConsoleLine, day_s: float) -> str:
     """A line as a log has it; ``day_s`` is the time of day (Unix) at which the clock showed 0."""
-    day = datetime.fromtimestamp(day_s + line.at_ns / 1e9, UTC)
+    second, us = divmod(round(day_s * 1e6 + line.at_ns / 1e3), 1_000_000)
     text = f"--- {line.text} ---" if line.is_remark else line.text
-    stamp = f"{day:%Y-%m-%dT%H:%M:%S.%fZ}  {line.at_ns / 1e9:15.6f} ±{line.error_ns / 1e9:.6f}"
+    stamp = f"{_day_text(second)}.{us:06}Z  {line.at_ns / 1e9:15.6f} ±{line.error_ns / 1e9:.6f}"
     return f"{stamp}  {text}".rstrip()
+
+
+@lru_cache(maxsize=64)
+def _day_text(second: int) -> str:
+    """A second of Unix time, to the second; many lines have the same."""
+    return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%dT%H:%M:%S}"

@@ -13,6 +13,7 @@ from rackloop.errors import LabError, NotSupported, ProductFailed, StaleGenerati
 from rackloop.lab import Lab, Stack
 from rackloop.portmap import MapChange, Open, Partial, PortMap
 from rackloop.record import EventSink, RemapSeen
+from rackloop.safety.undo import JournalledFabric
 from rackloop.seed import Stream
 from rackloop_drivers import workload
 from rackloop_labs.attach_log import AttachLog
@@ -133,10 +134,12 @@ class Remapping:
         """Have ``drive`` come to ``place``, whose reads begin before the switch is told; the arm's id, and the change.
 
         An armed port is read all the time, so none is armed before it is its change's turn. The switch is given the map
-        while the reads begin.
+        while the reads begin; the journal has it before, while changes of other servers have their turns.
         """
         change, deadline = _announced(self._bench, {place: drive}), self._deadline()
         probe = self._probes[place[0]]
+        if isinstance(self._fabric, JournalledFabric):
+            self._fabric.prepare(change, deadline)
         with self._turn:
             number = self._order(place, drive, self._act_s + self._comes_s)
             applied = self._change_when(lambda: probe.wait_armed(number, deadline), change, deadline)

@@ -33,6 +33,7 @@ from rackloop_cli.shared.options import (
     VerboseOption,
     WaitOption,
     YesOption,
+    names_in,
 )
 from rackloop_cli.store.app import store_app
 from rackloop_cli.trace.app import trace_app
@@ -208,7 +209,6 @@ def run(
     A lab that `lab up` left running is used; else one is brought up for the run and taken down after it. The rack, or
     its --servers, is leased first.
     """
-    from rackloop.names import names_in
     from rackloop.safety.leases import LeaseTerms
     from rackloop_cli import run as verb
     from rackloop_fixtures import RunRequest

@@ -19,7 +19,7 @@ from typing import IO, Self
 from rackloop.abilities import Completed
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, ToolError
-from rackloop.names import require_file_name
+from rackloop_drivers.host._file_name import require_file_name
 from rackloop_drivers.host._line_buffer import LineBuffer
 
 _CHUNK_BYTES = 1 << 16

@@ -13,10 +13,10 @@ from typing import Self
 from rackloop.abilities import Completed
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, LabError, LoginRefused, NameUnknown, NotConnected, RackloopError
-from rackloop.names import require_file_name
 from rackloop.safety import END_ALL
 from rackloop_drivers.host._access import SshAccess
 from rackloop_drivers.host._connection import Connection, connect
+from rackloop_drivers.host._file_name import require_file_name
 from rackloop_drivers.host._paramiko import hang_up
 from rackloop_drivers.host._process import SshProcess
 from rackloop_drivers.host._stream import SshStream

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.resources import files
+from pathlib import Path
 
 from rackloop.abilities import Executor, Host
 from rackloop.abilities.inventory import HostInventory, SeenDrive
 from rackloop.clock import Deadline
 from rackloop.drive_identifiers import is_on_path
 from rackloop.errors import LabError, UnknownFormat
-from rackloop.lab import keep_text
+from rackloop.lab import state_root
 from rackloop_drivers.host_tools._fields import Fields
 from rackloop_drivers.host_tools._lsblk import parse_lsblk
 from rackloop_drivers.host_tools._nvme_cli import parse_nvme
@@ -25,6 +27,7 @@ from rackloop_drivers.host_tools._sysfs import Places, parse_by_path, parse_phys
 # whole where that is longer: on a slow server, of which the lab says so, it takes the longest.
 _TOOL_WAIT_S = 10
 _TOOL_PART = 4
+_DIGEST_DIGITS = 12
 # A section comes in many pieces, and each piece that is sent by itself costs both ends as much as all of them together.
 _AT_ONCE = """
 survey() {{
@@ -87,8 +90,20 @@ def _keeping_raw_text() -> Iterator[None]:
     try:
         yield
     except UnknownFormat as error:
-        kept = keep_text(error.tool, error.raw)
+        kept = _kept(error.tool, error.raw)
         raise UnknownFormat(f"{error}: {kept}", tool=error.tool, raw=error.raw) from error
+
+
+def _kept(tool: str, text: str) -> Path:
+    """The file below the state directory that keeps ``text``. Raises LabError where the disk refuses."""
+    digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_DIGITS]
+    place = state_root() / "kept" / f"{tool}-{digest}.txt"
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        place.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise LabError(f"cannot write {place}: {error.strerror}; free some space") from error
+    return place
 
 
 def name_of(executor: Executor) -> str:

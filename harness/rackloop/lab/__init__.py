@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from rackloop.lab._secret import VaultSecret as VaultSecret
     from rackloop.lab._secret_reference import SecretReference as SecretReference
     from rackloop.lab._state import LabState as LabState
-    from rackloop.lab._state import keep_text as keep_text
     from rackloop.lab._state import state_root as state_root
     from rackloop.lab._times import TimeName as TimeName
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from rackloop.errors import BadInput, LabError
 
 # A Unix socket's path has 108 bytes on Linux, and the longest name below a lab's directory takes a few of them.
 _LONGEST_DIRECTORY = 108 - len("/control.sock\0")
-_DIGEST_DIGITS = 12
 # Whoever asks whether a lab is up has its lock for microseconds.
 _ASKED_S = 0.5
 _AGAIN_S = 5e-3
@@ -51,21 +49,6 @@ def state_root() -> Path:
     from platformdirs import user_state_path
 
     return user_state_path("rackloop")
-
-
-def keep_text(name: str, text: str) -> Path:
-    """Keep ``text`` for people, below the state directory; the same text is kept once. ``name`` begins the file's.
-
-    Raises LabError where the disk refuses.
-    """
-    digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_DIGITS]
-    place = state_root() / "kept" / f"{name}-{digest}.txt"
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        place.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise LabError(f"cannot write {place}: {error.strerror}; free some space") from error
-    return place
 
 
 @dataclass(frozen=True)

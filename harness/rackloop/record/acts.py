@@ -22,7 +22,7 @@ _NO_OBJECT = f"{_MALFORMED}: act or inverse is not an object"
 
 @dataclass(frozen=True)
 class ChangeMap:
-    """A change of the switch's map on one ``generation`` of it; ``staged`` where the switch holds it ready first."""
+    """A change of the switch's map, journalled on ``generation``; ``staged`` where the switch holds it ready first."""
 
     ability: ClassVar[str] = "fabric"
     do: ClassVar[str] = "apply"

@@ -16,7 +16,9 @@ from tests.unit.harness.sim_rack import SimRack, described
 class Bench:
     """A simulated rack with a lab that describes it, its journal and its event stream."""
 
-    def __init__(self, folder: Path, kind: LabKind = LabKind.MOCK) -> None:
+    def __init__(
+        self, folder: Path, kind: LabKind = LabKind.MOCK, *, disturbs: frozenset[str] = frozenset({"d03"})
+    ) -> None:
         self.folder = folder
         self.clock = VirtualClock()
         self.rack = SimRack(self.clock)
@@ -25,7 +27,7 @@ class Bench:
         self.journal = Journal(open_store(folder / "store.sqlite", self.clock))
         self.events = EventLog(folder / "events.jsonl", self.clock)
         self.log = ActLog(self.events)
-        self.recorder = ActRecorder(self.lab, self.journal, "run-1", self.log, disturbs=frozenset({"d03"}))
+        self.recorder = ActRecorder(self.lab, self.journal, "run-1", self.log, disturbs=disturbs)
         self.acting = journalled(self.rack.equipment, self.recorder)
 
     @property

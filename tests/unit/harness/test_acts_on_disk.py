@@ -103,7 +103,8 @@ class EveryAct(Bench):
                 tables.rows(f"INSERT INTO undo_entry ({columns}) VALUES ({marks})", *row.values())  # noqa: S608
 
     def rows(self) -> list[dict[str, Any]]:
-        """The columns of every entry that do not depend on when and where it was made."""
+        """The columns of every entry that do not depend on when and where it was made, as a process leaves them."""
+        self.journal.standing(self.lab.name)
         found = self.journal.store.read(f"SELECT {', '.join(COLUMNS)} FROM undo_entry ORDER BY id")  # noqa: S608
         return [dict(zip(COLUMNS, row, strict=True)) for row in found]
 

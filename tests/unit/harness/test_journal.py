@@ -168,7 +168,51 @@ def test_an_intention_is_synced_and_an_outcome_is_not(journal: Journal) -> None:
     assert statements[-1] == "COMMIT"
     statements.clear()
     journal.acted(entry, {})
-    assert statements[0] == "PRAGMA synchronous = NORMAL"
+    assert statements == []
+
+
+def test_an_outcome_is_written_with_the_next_intention_in_one_synced_transaction(path: Path, journal: Journal) -> None:
+    first = intend(journal)
+    journal.acted(first, {"generation": 8})
+    statements: list[str] = []
+    engine = journal.store._engine
+    assert isinstance(engine, SqliteEngine)
+    engine._db.set_trace_callback(statements.append)
+    second = intend(journal)
+    kinds = [statement.split()[0] for statement in statements]
+    assert kinds == ["PRAGMA", "BEGIN", "UPDATE", "INSERT", "COMMIT"]
+    assert statements[0] == "PRAGMA synchronous = FULL"
+    other = Journal(open_store(path, VirtualClock()))
+    assert [(entry.id, entry.state) for entry in other.standing("lab")] == [
+        (second.id, EntryState.INTENDED),
+        (first.id, EntryState.ACTED),
+    ]
+    other.close()
+
+
+def test_an_outcome_that_a_refused_intention_could_not_write_is_written_later(path: Path, journal: Journal) -> None:
+    entry = journal.acted(intend(journal), {})
+    engine = journal.store._engine
+    assert isinstance(engine, SqliteEngine)
+    engine._db.execute("CREATE TRIGGER full BEFORE INSERT ON undo_entry BEGIN SELECT RAISE(ABORT, 'disk'); END")
+    with pytest.raises(LabError, match="disk"):
+        intend(journal)
+    other = Journal(open_store(path, VirtualClock()))
+    assert [seen.state for seen in other.standing("lab")] == [EntryState.INTENDED]
+    journal.close()
+    assert other.standing("lab") == [entry]
+    other.close()
+
+
+def test_an_outcome_that_the_store_refuses_keeps_nobody_from_reading_what_stands(journal: Journal) -> None:
+    entry = intend(journal)
+    engine = journal.store._engine
+    assert isinstance(engine, SqliteEngine)
+    engine._db.execute("CREATE TRIGGER full BEFORE UPDATE ON undo_entry BEGIN SELECT RAISE(ABORT, 'disk'); END")
+    journal.acted(entry, {})
+    assert [seen.state for seen in journal.standing("lab")] == [EntryState.INTENDED]
+    engine._db.execute("DROP TRIGGER full")
+    assert [seen.state for seen in journal.standing("lab")] == [EntryState.ACTED]
 
 
 def test_the_store_is_in_write_ahead_mode(path: Path, journal: Journal) -> None:
@@ -255,6 +299,7 @@ def test_an_entry_that_cannot_be_read_is_named_and_keeps_no_other_from_being_rea
 def test_a_result_is_kept_with_its_entry(path: Path, journal: Journal) -> None:
     entry = intend(journal)
     journal.acted(entry, {"generation": 7})
+    journal.close()
     with sqlite3.connect(path) as database:
         (result,) = database.execute("SELECT result FROM undo_entry").fetchone()
     database.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+from collections.abc import Sequence
 from threading import Event
 
 from rackloop.abilities import Heard
@@ -51,7 +52,12 @@ class SimConsole:
 def followed(console: SimConsole, *, lines: int) -> tuple[ConsoleFollower, list[ConsoleLine]]:
     """What is told first, as many lines."""
     told: queue.Queue[ConsoleLine] = queue.Queue()
-    follower = ConsoleFollower(console, CLOCK, told.put, lambda: ("swordfish",))
+
+    def take(lines: Sequence[ConsoleLine]) -> None:
+        for line in lines:
+            told.put(line)
+
+    follower = ConsoleFollower(console, CLOCK, take, lambda: ("swordfish",))
     follower.start()
     found = [told.get(timeout=SOON_S) for _ in range(lines)]
     follower.stop()
@@ -86,3 +92,13 @@ def test_a_refused_account_is_not_tried_again() -> None:
     assert follower.wait(SOON_S)
     assert [line.text for line in lines] == ["gap: wrong password; nothing is heard any more"]
     assert follower.trouble == "wrong password"
+
+
+def test_lines_that_came_together_are_handed_over_together() -> None:
+    told: queue.Queue[tuple[str, ...]] = queue.Queue()
+    console = SimConsole(b"one\ntwo\nth", b"ree\n")
+    follower = ConsoleFollower(console, CLOCK, lambda lines: told.put(tuple(line.text for line in lines)))
+    follower.start()
+    found = [told.get(timeout=SOON_S) for _ in range(3)]
+    follower.stop()
+    assert found == [("listening: the console",), ("one", "two"), ("three",)]

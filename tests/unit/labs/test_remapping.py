@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from rackloop.abilities import Applied, LiveMap, Staged
+from rackloop.abilities import Applied, Fabric, LiveMap, Staged
 from rackloop.clock import VirtualClock
 from rackloop.errors import LabError, NotSupported, ProductFailed, StaleGeneration
 from rackloop.lab import Lab, load_lab
 from rackloop.portmap import MapChange, Open, Partial, PortMap
 from rackloop.record import RemapSeen, Stage
+from rackloop.safety.undo import JournalledFabric
 from rackloop_drivers.workload import Expected, GaveUp, VerifiedRead
 from rackloop_labs.remapping import Remapping, share_spares
 
@@ -97,14 +98,16 @@ class Rack:
     def write(self, _event: RemapSeen) -> None:
         """The remapping keeps its timelines as well."""
 
-    def remapping(self, *, spares: dict[str, str] | None = None, ports: Sequence[str] = PORTS) -> Remapping:
+    def remapping(
+        self, *, spares: dict[str, str] | None = None, ports: Sequence[str] = PORTS, fabric: Fabric | None = None
+    ) -> Remapping:
         baseline = self.lab.baseline[SERVER]
         at = {(SERVER, port): baseline[port] for port in ports}
         labels = dict.fromkeys(self.lab.drives, Expected("RL000001"))
         whole: Any = self
         return Remapping(
             whole,
-            whole,
+            fabric or whole,
             {SERVER: whole},
             whole,
             at=at,
@@ -120,6 +123,24 @@ class Unstaged(Rack):
 
     def stage(self, change: MapChange, _deadline: object, *, on: LiveMap | None = None) -> Staged:
         raise NotSupported(f"this switch does not take {change} ahead, of {on}")
+
+
+class Journalled(JournalledFabric):
+    """The journalled fabric of a rack, whose journal is its list of acts."""
+
+    def __init__(self, rack: Rack) -> None:
+        whole: Any = rack
+        super().__init__(whole, whole)
+        self._rack = rack
+
+    def prepare(self, _change: MapChange, _deadline: object) -> None:
+        self._rack.order_of_acts.append("prepare")
+
+    def stage(self, change: MapChange, deadline: object, *, on: LiveMap | None = None) -> Staged:
+        return self._rack.stage(change, deadline, on=on)
+
+    def trigger(self, staged: Staged, deadline: object) -> Applied:
+        return self._rack.trigger(staged, deadline)
 
 
 def pairs_of(rack: Rack) -> list[tuple[tuple[int, int], ...]]:
@@ -156,6 +177,13 @@ def test_a_port_is_armed_while_the_switch_is_given_its_map_and_read_before_the_s
     rack = Rack()
     rack.remapping(spares={SERVER: "d19"}).keep_changing(SERVER, 2, Event(), lambda: None)
     assert rack.order_of_acts == ["order", "stage", "armed", "trigger"] * 2
+
+
+def test_a_change_is_in_the_journal_before_its_turn() -> None:
+    rack = Rack()
+    remapping = rack.remapping(spares={SERVER: "d19"}, fabric=Journalled(rack))
+    remapping.keep_changing(SERVER, 2, Event(), lambda: None)
+    assert rack.order_of_acts == ["prepare", "order", "stage", "armed", "trigger"] * 2
 
 
 def test_a_switch_that_takes_no_map_ahead_is_told_when_the_port_is_read() -> None:

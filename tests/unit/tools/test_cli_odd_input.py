@@ -13,8 +13,9 @@ import pytest
 from typer.main import get_command
 
 from rackloop.errors import EXIT_BAD_INPUT, EXIT_LAB_FAILED, BadInput, LabError
-from rackloop.names import guess, names_in, printable
+from rackloop.names import guess, printable
 from rackloop_cli.main import app, main
+from rackloop_cli.shared.options import names_in
 from rackloop_cli.shared.os_errors import as_refusal
 
 PATHLIKE = {"LAB", "PLAN", "DIR", "FILE", "TRACE", "SCHEDULE", "RUN", "IN", "OUT", "STORE"}

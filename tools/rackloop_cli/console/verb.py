@@ -7,7 +7,7 @@ import select
 import sys
 import termios
 import tty
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from threading import Event, Lock
@@ -87,11 +87,15 @@ class _Screen:
             with suppress(OSError):
                 os.write(sys.stdout.fileno(), data)
 
-    def take(self, line: ConsoleLine) -> None:
-        """Show and keep a line."""
+    def take(self, lines: Sequence[ConsoleLine]) -> None:
+        """Show and keep lines."""
         with self._lock:
             if self.log is not None:
-                self.log.write(line)
+                self.log.write(lines)
+        for line in lines:
+            self._show(line)
+
+    def _show(self, line: ConsoleLine) -> None:
         if line.is_remark:
             self.remark(line.text)
         elif not self.is_terminal and not self.is_gone:

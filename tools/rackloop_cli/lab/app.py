@@ -16,6 +16,7 @@ from rackloop_cli.shared.options import (
     StealOption,
     WaitOption,
     YesOption,
+    names_in,
 )
 
 lab_app = Group(
@@ -143,7 +144,6 @@ def lab_lease(
 
     It excludes all other users until it is released or expires; `run --lease` works within it.
     """
-    from rackloop.names import names_in
     from rackloop.safety.leases import LeaseTerms
     from rackloop_cli.lab import lease as verb
 

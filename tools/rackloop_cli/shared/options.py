@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from rackloop.errors import BadInput
+from rackloop.names import quoted
 from rackloop_cli.shared.completion import complete_lab
 
 LabArgument = Annotated[
@@ -41,3 +43,13 @@ VerboseOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask before stealing.")]
+
+
+def names_in(text: str | None) -> tuple[str, ...]:
+    """The names in a list such as ``srv1,srv2``; none where there is no list. Raises BadInput for a list of none."""
+    if text is None:
+        return ()
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise BadInput(f"expected names such as srv1,srv2, found {quoted(text)}")
+    return names

@@ -70,12 +70,23 @@ class JournalledFabric(FabricFilter):
         self._lock = Lock()
         self._known: LiveMap | None = None
         self._waiting: _Waiting | None = None
+        self._newest: LiveMap | None = None
+        self._prepared: dict[MapChange, IntendedAct] = {}
 
     def live_map(self, deadline: Deadline) -> LiveMap:
         """The live map, read from the switch."""
         with self._lock:
-            self._known = self._fabric.live_map(deadline)
+            self._known = self._newest = self._fabric.live_map(deadline)
             return self._known
+
+    def prepare(self, change: MapChange, deadline: Deadline) -> None:
+        """Announce and journal ``change`` ahead of the :meth:`stage` that follows, while others are made.
+
+        Where the circuits that it takes away are others by then, that journals it anew. Raises as :meth:`stage` does.
+        """
+        live = self._newest or self.live_map(deadline)
+        if change not in self._prepared:
+            self._prepared[change] = self._intend(change, live, is_staged=True)
 
     def apply(self, change: MapChange, deadline: Deadline, *, on: LiveMap | None = None) -> Applied:
         """Make ``change``, having journalled what undoes it.
@@ -101,17 +112,15 @@ class JournalledFabric(FabricFilter):
             if waiting is None or waiting.staged is not staged:
                 self._waiting = waiting
                 raise FabricError("another change was staged or made since this one: stage it again", _NOT_STAGED)
-            self._known = None
-            applied = waiting.intended.make(
-                lambda: stager(self._fabric).trigger(staged, deadline), lambda done: {"generation": done.generation}
-            )
-            self._know(applied, waiting.change, waiting.live)
-            return applied
+            trigger = partial(stager(self._fabric).trigger, staged, deadline)
+            return self._make(waiting.intended, trigger, waiting.change, waiting.live)
 
     def forget_staged(self) -> None:
-        """Withdraw from the journal what is staged and was not triggered, where anything is."""
+        """Withdraw from the journal what is staged or prepared and was not triggered, where anything is."""
         with self._lock:
             self._withdraw()
+            while self._prepared:
+                self._prepared.popitem()[1].withdraw("prepared, and never staged")
 
     def save_boot_map(self, deadline: Deadline) -> None:
         """Keep the live map as the power-on map, having journalled the one it replaces."""
@@ -127,7 +136,7 @@ class JournalledFabric(FabricFilter):
             while True:
                 live = on or self._known or self._fabric.live_map(deadline)
                 if on is None:
-                    self._known = live
+                    self._known = self._newest = live
                 try:
                     return act(live)
                 except StaleGeneration:
@@ -136,17 +145,12 @@ class JournalledFabric(FabricFilter):
                         raise
 
     def _apply(self, change: MapChange, deadline: Deadline, live: LiveMap) -> Applied:
-        intended = self._intend(change, live)
-        self._known = None
-        applied = intended.make(
-            lambda: self._fabric.apply(change, deadline, on=live), lambda done: {"generation": done.generation}
-        )
-        self._know(applied, change, live)
-        return applied
+        apply = partial(self._fabric.apply, change, deadline, on=live)
+        return self._make(self._intend(change, live), apply, change, live)
 
     def _stage(self, change: MapChange, deadline: Deadline, live: LiveMap) -> Staged:
         switch = stager(self._fabric)
-        intended = self._intend(change, live, is_staged=True)
+        intended = self._ahead(change, live) or self._intend(change, live, is_staged=True)
         try:
             staged = switch.stage(change, deadline, on=live)
         except BaseException as error:
@@ -161,15 +165,27 @@ class JournalledFabric(FabricFilter):
         if waiting is not None:
             waiting.intended.withdraw("staged, and never triggered")
 
+    def _ahead(self, change: MapChange, live: LiveMap) -> IntendedAct | None:
+        """The act of ``change`` where it was prepared, and takes the same circuits away on ``live`` as it did then."""
+        intended = self._prepared.pop(change, None)
+        if intended is not None and intended.entry.inverse != inverse(change, live.pairs):
+            intended.withdraw("prepared, and the circuits were others when it was staged")
+            return None
+        return intended
+
     def _intend(self, change: MapChange, live: LiveMap, *, is_staged: bool = False) -> IntendedAct:
         if kept := self._recorder.kept_links:
             kept.require_map(live.pairs, change.after(live.pairs))
         act = ChangeMap(change, live.generation, staged=is_staged or None)
         return self._recorder.intend(SWITCH, act, inverse(change, live.pairs))
 
-    def _know(self, applied: Applied, change: MapChange, live: LiveMap) -> None:
+    def _make(self, intended: IntendedAct, act: Callable[[], Applied], change: MapChange, live: LiveMap) -> Applied:
+        self._known = None
+        applied = intended.make(act, lambda done: {"generation": done.generation})
         if applied.generation == live.generation + 1:
             self._known = live.after(change)
+            self._newest = self._known or self._newest
+        return applied
 
 
 class JournalledPhyControl(PhyFilter):

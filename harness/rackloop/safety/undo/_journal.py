@@ -1,23 +1,26 @@
 """The undo journal: acts on a rack and their inverses, on disk before the acts are made.
 
 A table in the lab's store (:mod:`rackloop.safety.store`). An intention is synced to the disk before
-:meth:`Journal.intend` returns; its outcome is not, because an entry whose outcome was lost is treated as one that may
-have happened. Several threads and several processes may use one journal at once.
+:meth:`Journal.intend` returns; its outcome is written with the next one, because an entry whose outcome was lost is
+treated as one that may have happened. Several threads and several processes may use one journal at once.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from rackloop.errors import LabError
 from rackloop.lab import Part
 from rackloop.portmap import MapChange, Partial, PortMap
 from rackloop.record.acts import Act, InverseAct, act_json, entry_acts, inverse_json, touched_ports
-from rackloop.safety.store import Store, StoreDamaged, boot_id
+from rackloop.safety.store import Store, StoreDamaged, Transaction, boot_id
 
 if TYPE_CHECKING:
     from rackloop.safety.leases import Lease
@@ -26,6 +29,7 @@ _COLUMNS = "id, lab, run, ability, resource, what, inverse, state, boot_id, inte
 # Of an act that changes nothing: an empty list in the store is one whose acts were lost.
 _NOTHING = Partial(PortMap())
 _STANDS = "state IN ('intended', 'acted')"
+_ACTED = "UPDATE undo_entry SET state = ?, acted_ns = ?, result = ? WHERE id = ? AND state = ?"
 
 T = TypeVar("T")
 
@@ -108,6 +112,7 @@ class Journal:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.boot_id = boot_id()
+        self._outcomes: deque[tuple[object, ...]] = deque()
 
     def intend(
         self, lab: str, run: str, resource: str, *, what: Act, inverse: Sequence[InverseAct], lease: Lease | None = None
@@ -123,7 +128,7 @@ class Journal:
         texts = (json.dumps(act_json(what)), json.dumps([inverse_json(act) for act in undoes]))
         row = (lab, run, what.ability, resource, *texts, EntryState.INTENDED.value)
         stamps = (self.boot_id, now_ns, wall.isoformat())
-        with self.store.transaction(lab if lease else None) as tables:
+        with self._transaction(lab if lease else None) as tables:
             if lease is not None:
                 from rackloop.safety.leases import require_held
 
@@ -137,22 +142,25 @@ class Journal:
         return Entry(number, lab, run, resource, what, undoes, EntryState.INTENDED, self.boot_id, now_ns, None, wall)
 
     def acted(self, entry: Entry, result: Mapping[str, Any]) -> Entry:
-        """Record that the act of ``entry`` was carried out, with what it returned; the entry as it is now."""
+        """Record that the act of ``entry`` was carried out, with what it returned; the entry as it is now.
+
+        It costs no transaction: other processes read it once this one intends, reads or closes.
+        """
         acted = replace(entry, state=EntryState.ACTED, acted_ns=self.store.clock.now_ns())
-        values = (acted.state.value, acted.acted_ns, json.dumps(result), entry.id, EntryState.INTENDED.value)
-        with self.store.transaction(synced=False) as tables:
-            tables.rows("UPDATE undo_entry SET state = ?, acted_ns = ?, result = ? WHERE id = ? AND state = ?", *values)
+        self._outcomes.append(
+            (acted.state.value, acted.acted_ns, json.dumps(result), entry.id, EntryState.INTENDED.value)
+        )
         return acted
 
     def failed(self, entry: Entry, reason: str) -> None:
         """Record that the act of ``entry`` is known not to have happened, so that nothing is left to undo."""
         values = (EntryState.FAILED.value, json.dumps({"error": reason}), entry.id)
-        with self.store.transaction(synced=False) as tables:
+        with self._transaction(synced=False) as tables:
             tables.rows("UPDATE undo_entry SET state = ?, result = ? WHERE id = ?", *values)
 
     def undone(self, entries: Iterable[Entry]) -> None:
         """Record that these entries were undone, all of them or none."""
-        with self.store.transaction() as tables:
+        with self._transaction() as tables:
             for entry in entries:
                 tables.rows("UPDATE undo_entry SET state = ? WHERE id = ?", EntryState.UNDONE.value, entry.id)
 
@@ -174,9 +182,32 @@ class Journal:
 
     def close(self) -> None:
         """Let go of the store."""
+        self._write_outcomes()
         self.store.close()
 
+    @contextmanager
+    def _transaction(self, lab: str | None = None, *, synced: bool = True) -> Iterator[Transaction]:
+        """A transaction of the store that writes the outcomes first which are not on disk yet."""
+        written: list[tuple[object, ...]] = []
+        try:
+            with self.store.transaction(lab, synced=synced) as tables:
+                while self._outcomes:
+                    written.append(self._outcomes.popleft())
+                    tables.rows(_ACTED, *written[-1])
+                yield tables
+        except BaseException:
+            self._outcomes.extendleft(reversed(written))
+            raise
+
+    def _write_outcomes(self) -> None:
+        # Where the store refuses, the entries stand as those of acts that may have happened.
+        with suppress(LabError):
+            if self._outcomes:
+                with self._transaction(synced=False):
+                    pass
+
     def _entries(self, condition: str, value: object) -> list[Entry]:
+        self._write_outcomes()
         entries: list[Entry] = []
         broken: dict[int, str] = {}
         wrong: list[str] = []
