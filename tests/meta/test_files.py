@@ -13,6 +13,8 @@ from tests.meta.tree import ROOT, check, files, parsed, shown
 from tests.slow_files import SLOW_FILES
 
 LONGEST_LINES = 450
+# The core knows no vendor, no pytest and no terminal: what grows belongs to a package that does.
+CORE, CORE_LINES = ROOT / "harness" / "rackloop", 18_000
 # Split, so that this file does not hold what it forbids.
 UNFINISHED = re.compile(r"\b(" + "TO" + "DO|FIX" + r"ME)\b")
 VAGUE = re.compile(r".(Manager|Helper|Helpers|Util|Utils|Base|Impl)$")
@@ -29,6 +31,11 @@ def too_long(paths: Iterable[Path]) -> Iterator[str]:
         lines = len(path.read_text(encoding="utf-8").splitlines())
         if lines > LONGEST_LINES:
             yield f"{shown(path)}: {lines} lines of at most {LONGEST_LINES}: it holds more than one noun, split it"
+
+
+def lines_of(folder: Path) -> int:
+    """The number of lines of all Python files below a folder."""
+    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in folder.rglob("*.py"))
 
 
 def lines_with(pattern: re.Pattern[str], paths: Iterable[Path], advice: str) -> Iterator[str]:
@@ -58,6 +65,13 @@ def loose_locks(paths: Iterable[Path]) -> Iterator[str]:
             hashed, named = all("--hash=sha256:" in block for block in blocks), "==" in text and "://" in text
         if not hashed or named:
             yield f"{shown(path)}: pins without a hash or names a registry: run ./rackloop test lock"
+
+
+def test_the_core_is_small(tmp_path: Path) -> None:
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "inside" / "two.py").write_text("A = 1\nB = 2\n")
+    assert lines_of(tmp_path) == 2
+    assert lines_of(CORE) <= CORE_LINES, "move what knows equipment, tests or people out of the core"
 
 
 def test_files_are_short() -> None:

@@ -19,6 +19,7 @@ from typing import IO, Self
 from rackloop.abilities import Completed
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, ToolError
+from rackloop.lab import environment_for_programs
 from rackloop_drivers.host._file_name import require_file_name
 from rackloop_drivers.host._line_buffer import LineBuffer
 
@@ -193,8 +194,8 @@ class LocalProcess:
 class LocalExecutor:
     """Runs commands on this machine as the harness's own user, in its environment with ``LC_ALL=C.UTF-8``.
 
-    Several threads may use it. Closing it kills what is still running and removes the files it made; leaving a
-    ``with`` block closes it.
+    Variables that a lab description names as secrets are not in it. Several threads may use it. Closing it kills what
+    is still running and removes the files it made; leaving a ``with`` block closes it.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -272,7 +273,7 @@ class LocalExecutor:
                     stdin=stdin,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
-                    env={**os.environ, "LC_ALL": "C.UTF-8"},
+                    env={**environment_for_programs(), "LC_ALL": "C.UTF-8"},
                     start_new_session=True,
                 )
             except FileNotFoundError as error:

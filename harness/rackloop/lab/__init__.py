@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from rackloop.lab._secret import FileSecret as FileSecret
     from rackloop.lab._secret import Secret as Secret
     from rackloop.lab._secret import VaultSecret as VaultSecret
+    from rackloop.lab._secret import environment_for_programs as environment_for_programs
     from rackloop.lab._secret_reference import SecretReference as SecretReference
     from rackloop.lab._state import LabState as LabState
     from rackloop.lab._state import state_root as state_root

@@ -14,6 +14,8 @@ from rackloop.errors import BadInput, ToolError
 
 _VAULT_PASSWORD_FILE = "ANSIBLE_VAULT_PASSWORD_FILE"  # noqa: S105 - Ansible's own variable, it names a file
 _VAULT_S = 30.0
+# The variables of the secrets that this process has read of in descriptions.
+_named: set[str] = set()
 
 
 class Secret(Protocol):
@@ -31,6 +33,10 @@ class EnvironmentSecret(Secret):
 
     name: str
 
+    def __post_init__(self) -> None:
+        """Keep the variable from programs that are started by :func:`environment_for_programs`."""
+        _named.add(self.name)
+
     def reveal(self) -> str:
         """The variable's value."""
         if not (value := os.environ.get(self.name)):
@@ -38,6 +44,11 @@ class EnvironmentSecret(Secret):
                 f"the environment variable {self.name} is not set, and a secret is to be read from it; export it"
             )
         return value
+
+
+def environment_for_programs() -> dict[str, str]:
+    """This process's environment for a program that is not Rackloop's: without variables that descriptions name."""
+    return {name: value for name, value in os.environ.items() if name not in _named}
 
 
 @dataclass(frozen=True)

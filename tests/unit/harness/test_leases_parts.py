@@ -46,7 +46,7 @@ def test_a_part_has_no_parts_that_would_outlive_the_lease(leases: Leases) -> Non
 
 @pytest.mark.parametrize("purpose", ["\x1b[2J", "two\nlines", "x" * 1000])
 def test_a_purpose_that_is_no_line_of_text_is_refused(leases: Leases, purpose: str) -> None:
-    with pytest.raises(BadInput, match="the purpose .* is shown to others: give a line of at most") as refused:
+    with pytest.raises(BadInput, match=r"the purpose .* is shown to others: give a line of at most") as refused:
         leases.request(SRV1, ANN, purpose=purpose)
     assert "\x1b" not in str(refused.value)
     assert leases.request(SRV1, ANN, purpose="a line").lease

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from contextlib import AbstractContextManager
 from typing import IO
 
 from rackloop.clock import Deadline
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected, ToolError
+from rackloop.lab import environment_for_programs
 from rackloop_drivers.boxes import Login
 from rackloop_drivers.endpoint import host_and_port
 
@@ -91,7 +91,7 @@ class Ipmitool:
         """The command line, and the environment that has the password."""
         argv = [_PROGRAM, "-I", "lanplus", "-H", self._host, "-p", str(self._port), "-U", self._login.user, "-E"]
         argv += ["-Z", "-N", "1", "-R", "2", "-C", str(self._cipher_suite), "-L", _PRIVILEGE, *command]
-        environment = {**os.environ, "LC_ALL": "C.UTF-8", "IPMITOOL_PASSWORD": self._login.password()}
+        environment = {**environment_for_programs(), "LC_ALL": "C.UTF-8", "IPMITOOL_PASSWORD": self._login.password()}
         environment.pop("IPMI_PASSWORD", None)
         return argv, environment
 
