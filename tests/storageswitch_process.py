@@ -84,9 +84,15 @@ def two_tenants(**changes: Any) -> dict[str, Any]:
 
 @contextmanager
 def running_switch(
-    config: Mapping[str, Any], *, options: Sequence[str] = (), before: Sequence[str] = ()
+    config: Mapping[str, Any],
+    *,
+    options: Sequence[str] = (),
+    before: Sequence[str] = (),
+    binary: Path | None = None,
 ) -> Iterator[RunningSwitch]:
-    """Run a storage switch with sockets of its own, by a command line with these ``options``, behind these words.
+    """Run a storage switch with sockets of its own: ``binary``, or the one of this machine.
+
+    Its command line has these ``options``, and begins with the words ``before``.
 
     Raises ToolError, with what it said, where it does not start.
     """
@@ -94,7 +100,7 @@ def running_switch(
         full = {"control": f"{short}/control.sock", "nbd": f"{short}/nbd.sock"} | dict(config)
         path = Path(short, "switch.json")
         path.write_text(json.dumps(full))
-        program = str(find_binary("storageswitch"))
+        program = str(binary or find_binary("storageswitch"))
         command = [*before, program, "--config", str(path), "--exit-with-parent", *options]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
