@@ -6,7 +6,7 @@ import json
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,11 +41,30 @@ class RunningSwitch:
                 answer: dict[str, Any] = json.loads(answers.readline())
         return answer
 
+    @contextmanager
+    def lines(self, line: str) -> Iterator[Iterator[dict[str, Any]]]:
+        """The lines that a connection to the control socket brings after this one was sent, until it is closed."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(ANSWER_S)
+            connection.connect(str(self.control))
+            connection.sendall(line.encode() + b"\n")
+            with connection.makefile() as answers:
+                yield (json.loads(answer) for answer in answers)
+
     def state(self) -> dict[str, Any]:
-        """The state of scheduler and tenants."""
+        """The state of drives, schedulers and tenants."""
         answer = self.ask('{"id": 1, "op": "state"}')
         assert answer["ok"], answer
         return answer
+
+    def scheduler(self, drive: str = "drive") -> dict[str, Any]:
+        """The state of the scheduler of a drive."""
+        return dict(self.drive(drive)["scheduler"])
+
+    def drive(self, name: str = "drive") -> dict[str, Any]:
+        """The state of a drive; a single one without a name is called ``drive``."""
+        (found,) = (drive for drive in self.state()["drives"] if drive["name"] == name)
+        return dict(found)
 
     def tenant(self, name: str) -> dict[str, Any]:
         """The state of a tenant that the switch keeps whether it is connected or not."""
@@ -64,8 +83,16 @@ def two_tenants(**changes: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def running_switch(config: Mapping[str, Any]) -> Iterator[RunningSwitch]:
-    """Run a storage switch with sockets of its own.
+def running_switch(
+    config: Mapping[str, Any],
+    *,
+    options: Sequence[str] = (),
+    before: Sequence[str] = (),
+    binary: Path | None = None,
+) -> Iterator[RunningSwitch]:
+    """Run a storage switch with sockets of its own: ``binary``, or the one of this machine.
+
+    Its command line has these ``options``, and begins with the words ``before``.
 
     Raises ToolError, with what it said, where it does not start.
     """
@@ -73,7 +100,8 @@ def running_switch(config: Mapping[str, Any]) -> Iterator[RunningSwitch]:
         full = {"control": f"{short}/control.sock", "nbd": f"{short}/nbd.sock"} | dict(config)
         path = Path(short, "switch.json")
         path.write_text(json.dumps(full))
-        command = [str(find_binary("storageswitch")), "--config", str(path), "--exit-with-parent"]
+        program = str(binary or find_binary("storageswitch"))
+        command = [*before, program, "--config", str(path), "--exit-with-parent", *options]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
             ready = process.stdout.readline() if process.stdout else ""

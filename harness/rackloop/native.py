@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import platform
 from pathlib import Path
 from typing import Literal
 
@@ -14,20 +15,22 @@ NativeLibrary = Literal["rackloop_erasure"]
 
 BIN_VARIABLE = "RACKLOOP_NATIVE_BIN"
 
+_MACHINE = platform.machine()
 _CHECKOUT = Path(__file__).resolve().parents[2]
 
 
-def find_binary(program: NativeProgram) -> Path:
-    """The path of a native program on this machine.
+def find_binary(program: NativeProgram, machine: str = _MACHINE) -> Path:
+    """The path of a native program for this machine, or for one of another kind as ``uname -m`` names it.
 
     Looked for in the directory that ``RACKLOOP_NATIVE_BIN`` names, and nowhere else where that is set; else in the
-    installed rackloop-native wheel; else in the release build of this checkout. Raises ToolError when it is in none.
+    installed rackloop-native wheel; else in the release build of this checkout. Programs for other machines lie there
+    in a folder of the machine's name. Raises ToolError when it is in none.
     """
-    candidates = _candidates("bin", program)
+    candidates = _candidates("bin", program if machine == _MACHINE else f"{machine}/{program}")
     for candidate in candidates:
         if os.access(candidate, os.X_OK) and candidate.is_file():
             return candidate
-    raise _missing("program", program, candidates)
+    raise _missing("program", program if machine == _MACHINE else f"{program} for {machine}", candidates)
 
 
 def find_library(library: NativeLibrary) -> Path:
@@ -57,6 +60,6 @@ def _missing(what: str, name: str, candidates: list[Path]) -> ToolError:
     advice = (
         f"{BIN_VARIABLE} must name the directory that holds it"
         if os.environ.get(BIN_VARIABLE)
-        else f"install rackloop-native, build it (native/build), or set {BIN_VARIABLE}"
+        else f"install rackloop-native, build it (see native/build), or set {BIN_VARIABLE}"
     )
     return ToolError(f"the {what} {name} is neither at {places}: {advice}")

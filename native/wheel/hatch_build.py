@@ -11,6 +11,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from packaging.tags import platform_tags
 
 PROGRAMS = ("drivesim", "hosttool", "rackd", "rackprobe", "storageswitch")
+DELIVERED = ("rackprobe", "storageswitch")
+"""The programs that are built for other machines too, where RACKLOOP_NATIVE_TARGETS names those."""
 LIBRARY = "librackloop_erasure.so"
 
 
@@ -21,7 +23,13 @@ class NativePrograms(BuildHookInterface):  # type: ignore[type-arg]  # the param
         """Called by hatchling before it collects files."""
         workspace = Path(self.root).parent
         target = workspace / "target"
-        subprocess.run([workspace / "build"], env={**os.environ, "CARGO_TERM_QUIET": "true"}, check=True)
+        environment = {**os.environ, "CARGO_TERM_QUIET": "true"}
+        subprocess.run([workspace / "build"], env=environment, check=True)
+        for machine in os.environ.get("RACKLOOP_NATIVE_TARGETS", "").split():
+            subprocess.run([workspace / "build", "--target", machine], env=environment, check=True)
+            for program in DELIVERED:
+                there = f"{machine}/{program}"
+                build_data["force_include"][str(target / "release" / there)] = f"rackloop_native/bin/{there}"
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{next(platform_tags())}"
         for program in PROGRAMS:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from rackloop.abilities import Completed
+from rackloop.clock import Deadline
 from rackloop.errors import ToolError
-from rackloop.native import find_binary
+from rackloop.native import BIN_VARIABLE, find_binary
 from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.host import SshHost
-from rackloop_drivers.host_tools import deliver
+from rackloop_drivers.host_tools import deliver, deliver_program
 from rackloop_drivers.workload import (
     Expected,
     Fio,
@@ -95,6 +98,34 @@ def test_a_program_is_delivered_once_and_checked_each_time(sshd: Sshd, host: Ssh
     path.write_bytes(b"#!/bin/sh\necho impostor\n")
     assert deliver(host, binary, soon(50)) == str(path)
     assert path.read_bytes() == binary.read_bytes()
+
+
+class _OtherMachine(SshHost):
+    """A server that says to be of another kind."""
+
+    machine = "riscv64"
+
+    def run(self, argv: Sequence[str], deadline: Deadline, *, stdin: str = "") -> Completed:
+        if tuple(argv) == ("uname", "-m"):
+            argv = ("echo", self.machine)
+        return super().run(argv, deadline, stdin=stdin)
+
+
+def test_a_server_is_given_the_build_for_its_kind_of_machine(
+    sshd: Sshd, host: SshHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = find_binary("storageswitch").read_bytes()
+    assert Path(deliver_program(host, "storageswitch", soon(50))).read_bytes() == own
+    with _OtherMachine(sshd.access(), CLOCK) as other:
+        monkeypatch.setenv(BIN_VARIABLE, str(tmp_path))
+        with pytest.raises(ToolError, match="storageswitch for riscv64 is neither at"):
+            deliver_program(other, "storageswitch", soon(50))
+        program = tmp_path / "riscv64" / "storageswitch"
+        program.parent.mkdir()
+        program.write_text("#!/bin/sh\necho for riscv64\n")
+        program.chmod(0o755)
+        path = deliver_program(other, "storageswitch", soon(50))
+        assert other.run((path,), soon(50)).stdout == "for riscv64\n"
 
 
 def test_a_home_that_cannot_be_written_has_a_place_beside_it(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def refused(**changes: Any) -> str:
 
 def scheduler_once(switch: RunningSwitch, fits: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
     """The first state of the scheduler that fits."""
-    return soon().poll(lambda: dict(switch.state()["scheduler"]), fits, every_s=0.01)
+    return soon().poll(switch.scheduler, fits, every_s=0.01)
 
 
 def arrived(scheduler: Mapping[str, Any]) -> int:
@@ -133,12 +133,15 @@ def test_the_state_names_scheduler_and_tenants() -> None:
     with running_switch(config) as switch, NbdWire(switch.nbd, "a") as a:
         assert a.read(0, 4096) == (0, bytes(4096))
         state = switch.state()
-        assert (state["scheduler"]["scheduler"], state["scheduler"]["at_drive"]) == ("gimbal", 0)
-        assert [tenant["completed"] for tenant in state["scheduler"]["tenants"]] == [1]
+        (drive,) = state["drives"]
+        assert (drive["name"], drive["access"], drive["writable"], drive["bytes"]) == ("drive", "memory", True, SIZE)
+        scheduler = drive["scheduler"]
+        assert (scheduler["scheduler"], scheduler["at_drive"]) == ("gimbal", 0)
+        assert [tenant["completed"] for tenant in scheduler["tenants"]] == [1]
         one, other = state["tenants"]
         assert (one["name"], one["connections"], other["connections"]) == ("a", 1, 0)
         assert one["region"] == {"offset": 0, "bytes": SHARE}
-        assert one["view"]["credit"] >= 1
+        assert one["view"]["credit"] == one["credit"] >= 1
         assert other["view"] is None
 
 
@@ -147,8 +150,12 @@ def test_the_state_names_scheduler_and_tenants() -> None:
     [
         ("{", "no JSON object"),
         ('{"op": "state"}', "no id"),
-        ('{"id": 1, "op": "stats"}', "known: state"),
+        ('{"id": 1, "op": "stats"}', "known: state, view, watch"),
         ('{"id": 1, "op": "state", "of": "a"}', "takes no field"),
+        ('{"id": 1, "op": "view"}', "there is no tenant"),
+        ('{"id": 1, "op": "view", "tenant": 7}', "tenant is 7"),
+        ('{"id": 1, "op": "view", "tenant": "tenant-aa"}', 'unknown tenant "tenant-aa"'),
+        ('{"id": 1, "op": "watch", "tenant": "a", "every_us": -1}', "every_us is -1"),
     ],
 )
 def test_requests_of_the_control_socket_are_refused_by_name(line: str, part: str) -> None:
@@ -157,6 +164,106 @@ def test_requests_of_the_control_socket_are_refused_by_name(line: str, part: str
         assert answer["ok"] is False
         assert part in answer["error"]["message"]
         assert switch.state()["ok"]
+
+
+def test_a_view_is_of_a_connected_tenant() -> None:
+    with running_switch(two_tenants(scheduler={"kind": "gimbal"})) as switch, NbdWire(switch.nbd, "a") as a:
+        assert a.read(0, 4096) == (0, bytes(4096))
+        view = switch.ask('{"id": 7, "op": "view", "tenant": "a"}')
+        assert (view["id"], view["ok"], view["tenant"], view["connected"]) == (7, True, "a", True)
+        assert view["credit"] == view["view"]["credit"] > 0
+        assert view["view"]["target_rate"] > 0
+        other = switch.ask('{"id": 8, "op": "view", "tenant": "b"}')
+        assert (other["connected"], other["credit"], other["view"]) == (False, None, None)
+
+
+def test_a_watch_tells_of_each_change_to_the_tenant_it_is_of() -> None:
+    watch = '{"id": 3, "op": "watch", "tenant": "a", "every_us": 0}'
+    with running_switch(two_tenants(scheduler={"kind": "gimbal"})) as switch, switch.lines(watch) as lines:
+        first = next(lines)
+        assert (first["id"], first["ok"], first["connected"]) == (3, True, False)
+        with NbdWire(switch.nbd, "a") as a:
+            joined = next(lines)
+            assert (joined["event"], joined["id"], joined["tenant"]) == ("view", 3, "a")
+            assert joined["connected"]
+            credit = joined["credit"]
+            # Each completion changes the target rate.
+            assert a.write(0, bytes(1 << 20)) == 0
+            changed = next(line for line in lines if line["credit"] != credit or line["view"] != joined["view"])
+            assert changed["t_ns"] > joined["t_ns"]
+        gone = next(line for line in lines if not line["connected"])
+        assert (gone["credit"], gone["view"]) == (None, None)
+
+
+def test_a_watch_ends_with_its_connection() -> None:
+    with running_switch(two_tenants(scheduler={"kind": "gimbal"})) as switch:
+        with switch.lines('{"id": 3, "op": "watch", "tenant": "a"}') as lines:
+            assert next(lines)["ok"]
+        with NbdWire(switch.nbd, "a") as a:
+            assert a.read(0, 4096) == (0, bytes(4096))
+        assert not switch.ask('{"id": 4, "op": "view", "tenant": "a"}')["connected"]
+
+
+def two_drives(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration with the tenants a on the drive d0 and b on d1."""
+    drives = [{"name": "d0"} | dict(one), {"name": "d1"} | dict(other)]
+    tenants = [{"name": "a", "drive": "d0"}, {"name": "b", "drive": "d1"}]
+    rest = {name: value for name, value in two_tenants().items() if name != "drive"}
+    return rest | {"drives": drives, "tenants": tenants}
+
+
+def test_each_drive_has_its_own_scheduler_and_its_tenants_all_of_it() -> None:
+    memory = {"kind": "memory", "bytes": SIZE}
+    with (
+        running_switch(two_drives(memory, memory | {"bytes": SHARE})) as switch,
+        NbdWire(switch.nbd, "a") as a,
+        NbdWire(switch.nbd, "b") as b,
+    ):
+        assert a.write(0, b"a" * 4096) == 0
+        assert b.read(0, 4096) == (0, bytes(4096))
+        assert [arrived(switch.scheduler(name)) for name in ("d0", "d1")] == [1, 1]
+        regions = [(tenant["drive"], tenant["region"]["bytes"]) for tenant in switch.state()["tenants"]]
+        assert regions == [("d0", SIZE), ("d1", SHARE)]
+
+
+def test_a_drive_that_hangs_does_not_stop_the_other(tmp_path: Path) -> None:
+    control = tmp_path / "pause.sock"
+    arguments = ["--filter=pause", "memory", str(SIZE), f"pause-control={control}"]
+    with serving_unix(tmp_path / "upstream.sock", arguments) as path:
+        hangs = {"kind": "nbd", "uri": f"nbd+unix:///?socket={path}"}
+        with (
+            running_switch(two_drives(hangs, {"kind": "memory", "bytes": SIZE})) as switch,
+            NbdWire(switch.nbd, "a") as a,
+            NbdWire(switch.nbd, "b") as b,
+        ):
+            pause = PauseControl(control)
+            pause.pause()
+            for number in range(300):
+                a.send(0, number * 4096, 4096)
+            soon().poll(lambda: arrived(switch.scheduler("d0")), lambda count: count == 300, every_s=0.01)
+            for number in range(100):
+                assert b.write(number * 4096, b"b" * 4096) == 0
+            # 4 connections of 32 each are full, the rest waits in the switch.
+            soon().poll(lambda: switch.drive("d0")["waiting"], lambda count: count == 300 - 4 * 32, every_s=0.01)
+            assert switch.scheduler("d0")["at_drive"] == 300
+            pause.resume()
+            for _ in range(300):
+                assert a.reply(4096)[1] == 0
+
+
+def test_waiting_for_a_free_connection_is_not_the_latency_of_the_drive(tmp_path: Path) -> None:
+    arguments = ["--filter=delay", "memory", str(SIZE), "delay-read=50ms"]
+    with serving_unix(tmp_path / "upstream.sock", arguments) as path:
+        drive = {"kind": "nbd", "uri": f"nbd+unix:///?socket={path}", "connections": 1, "depth": 1}
+        with running_switch(two_tenants(drive=drive)) as switch, NbdWire(switch.nbd, "a") as a:
+            for number in range(10):
+                a.send(0, number * 4096, 4096)
+            for _ in range(10):
+                assert a.reply(4096)[1] == 0
+            latency = switch.tenant("a")["latency"]["read"]
+            # The last waits for nine others at this depth: ten times the drive's own time.
+            assert latency["total_ns"]["max"] >= 10 * 50e6
+            assert latency["drive_ns"]["mean"] <= latency["total_ns"]["mean"] / 2
 
 
 def test_a_tenant_that_never_writes_cannot() -> None:
@@ -209,9 +316,20 @@ def test_an_upstream_that_goes_away_fails_requests_and_comes_back(tmp_path: Path
         ({"scheduler": {"kind": "gimball"}}, 'did you mean "gimbal"'),
         ({"scheduler": {"kind": "gimbal", "virtual_slot": 8}}, 'did you mean "virtual_slots"'),
         ({"tenants": [{"name": "a", "weight": 0}]}, "weight is 0"),
-        ({"tenants": [{"name": "a"}, {"name": "a"}]}, "joined already"),
+        ({"tenants": [{"name": "a"}, {"name": "a"}]}, 'tenants: the name "a" is given twice'),
         ({"tenants": []}, "tenants is empty"),
         ({"drive": {"kind": "memory", "bytes": 4096}}, "less than 4096 for each of its 2 tenants"),
+        (
+            {
+                "tenants": [
+                    {"name": "a", "region": {"offset": 0, "bytes": 8192}},
+                    {"name": "b", "region": {"offset": 4096, "bytes": 8192}},
+                ]
+            },
+            'the regions of the tenants "a" and "b" overlap at byte 4096',
+        ),
+        ({"tenants": [{"name": "a", "drive": "d1"}]}, 'unknown drive "d1" of tenant "a"'),
+        ({"drives": [{"name": "d", "kind": "memory", "bytes": SIZE}]}, "both drive and drives"),
         (
             {"tenants": [{"name": "a", "region": {"offset": 0, "bytes": SIZE + 4096}}]},
             'tenant "a": region: it ends beyond the drive',

@@ -2,6 +2,7 @@
 
 from rackloop_drivers.host_tools._clock import kernel_clock as kernel_clock
 from rackloop_drivers.host_tools._delivery import deliver as deliver
+from rackloop_drivers.host_tools._delivery import deliver_program as deliver_program
 from rackloop_drivers.host_tools._health import read_health as read_health
 from rackloop_drivers.host_tools._host_faults import Breaking as Breaking
 from rackloop_drivers.host_tools._host_faults import HostFaults as HostFaults

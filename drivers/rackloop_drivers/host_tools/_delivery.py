@@ -8,6 +8,7 @@ from pathlib import Path
 from rackloop.abilities import Host
 from rackloop.clock import Deadline
 from rackloop.errors import LabError, ToolError
+from rackloop.native import NativeProgram, find_binary
 
 _MODE = 0o755
 _NAME_DIGITS = 16
@@ -26,6 +27,18 @@ echo "neither ~/.cache nor /var/tmp can be written" >&2
 exit 1
 """
 _SUM = 'sha256sum <"$1"'
+
+
+def deliver_program(host: Host, program: NativeProgram, deadline: Deadline) -> str:
+    """The path of a native program on ``host``, in the build for its kind of machine, put there as ``deliver`` does.
+
+    Raises ToolError where there is no such build, LabError where the host does not name its kind, and as ``deliver``.
+    """
+    named = host.run(("uname", "-m"), deadline)
+    machine = named.stdout.strip()
+    if named.status or not machine:
+        raise LabError(f"{host.name}: uname -m failed: {named.stderr.strip() or 'it printed nothing'}")
+    return deliver(host, find_binary(program, machine), deadline)
 
 
 def deliver(host: Host, binary: Path, deadline: Deadline) -> str:

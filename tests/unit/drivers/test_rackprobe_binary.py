@@ -17,6 +17,19 @@ def test_the_variable_names_the_directory(tmp_path: Path, monkeypatch: pytest.Mo
     assert find_binary("rackprobe") == program
 
 
+def test_programs_for_other_machines_lie_in_a_folder_of_their_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(BIN_VARIABLE, str(tmp_path))
+    other = "riscv64"
+    with pytest.raises(ToolError, match=f"program rackprobe for {other} is neither at {tmp_path}/{other}/rackprobe"):
+        find_binary("rackprobe", other)
+    program = tmp_path / other / "rackprobe"
+    program.parent.mkdir()
+    program.touch(mode=0o755)
+    assert find_binary("rackprobe", other) == program
+
+
 @pytest.mark.parametrize("mode", [None, 0o644], ids=["missing", "not a program"])
 def test_where_the_variable_is_wrong_nothing_else_is_tried(
     mode: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -29,7 +29,21 @@ impl Invocation {
     ///
     /// # Errors
     /// One line that names what is wrong, and where the `program` tells more.
-    pub fn parse(program: &str, mut parser: lexopt::Parser) -> Result<Self, String> {
+    pub fn parse(program: &str, parser: lexopt::Parser) -> Result<Self, String> {
+        let none = |_: &str, _: &mut lexopt::Parser| Ok(false);
+        Self::parse_with(program, parser, none)
+    }
+
+    /// The same for a program with more options: `own` is asked about every unknown one, takes its value from the parser,
+    /// and says whether it knows the option.
+    ///
+    /// # Errors
+    /// As of [`Invocation::parse`].
+    pub fn parse_with(
+        program: &str,
+        mut parser: lexopt::Parser,
+        mut own: impl FnMut(&str, &mut lexopt::Parser) -> Result<bool, lexopt::Error>,
+    ) -> Result<Self, String> {
         let mut config = None;
         let mut exit_with_parent = false;
         let text = |error: lexopt::Error| format!("{error}; see {program} --help");
@@ -39,6 +53,12 @@ impl Invocation {
                 Long("version") | Short('V') => return Ok(Self::Version),
                 Long("config") => config = Some(parser.value().map_err(text)?.into()),
                 Long("exit-with-parent") => exit_with_parent = true,
+                Long(name) => {
+                    let name = name.to_owned();
+                    if !own(&name, &mut parser).map_err(text)? {
+                        return Err(text(Long(&name).unexpected()));
+                    }
+                }
                 other => return Err(text(other.unexpected())),
             }
         }

@@ -78,6 +78,15 @@ pub fn answer(id: Value, t_ns: u64, mut fields: Fields) -> Vec<u8> {
     line(Value::Object(fields))
 }
 
+/// The line that tells of an event at `t_ns`, which a request with this id asked to be told of.
+#[must_use]
+pub fn event(name: &str, id: Value, t_ns: u64, mut fields: Fields) -> Vec<u8> {
+    fields.insert("event".into(), name.into());
+    fields.insert("id".into(), id);
+    fields.insert("t_ns".into(), t_ns.into());
+    line(Value::Object(fields))
+}
+
 /// The line that refuses a request, with the reason in one word and for people.
 #[must_use]
 pub fn refusal(id: Value, code: &str, message: &str) -> Vec<u8> {

@@ -1,11 +1,12 @@
 //! The common parts of programs that run in the background: the command line, the end with a parent or a panic, and the
-//! lines of JSON of control sockets.
+//! lines of JSON of control sockets, and a timer.
 
 mod args;
 pub mod control;
 mod line_writer;
 mod panic;
 mod parent;
+mod timer;
 
 use std::net::SocketAddr;
 
@@ -15,6 +16,7 @@ pub use args::{Args, Invocation};
 pub use line_writer::LineWriter;
 pub use panic::abort_on_panic;
 pub use parent::end_with_parent;
+pub use timer::Timer;
 
 /// The line that says that a program answers, with the address of its NBD server where it has one by TCP.
 #[must_use]

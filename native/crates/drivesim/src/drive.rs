@@ -146,6 +146,11 @@ impl Drive {
         self.service.sanitize(self.now_ns);
     }
 
+    /// The model itself, to go on with at the present virtual time.
+    pub fn into_service(self) -> (Box<dyn Service>, u64) {
+        (self.service, self.now_ns)
+    }
+
     fn broken(&self, what: &str) -> Failure {
         Failure::Model(format!("the drive model {what}, at {} ns", self.now_ns))
     }

@@ -1,14 +1,17 @@
 //! An NBD client with many requests in flight on one connection.
 
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::negotiation::{negotiate, Export};
 use crate::proto::{self, chunk, cmd, u16_at, u32_at, u64_at};
-use crate::stream::{Error, Patience, Stream};
+use crate::stream::{Error, Patience, Reader, Stream};
 use crate::uri::NbdUri;
 
 /// Maximum accepted length of an error message.
 const MAX_ERROR_BYTES: u32 = 64 << 10;
+/// A buffer grown beyond this for one large write is given back afterwards.
+const KEEP_BYTES: usize = 1 << 20;
 
 /// A request. Buffers are lent to the client and come back in the [`Completion`].
 #[derive(Debug)]
@@ -26,6 +29,8 @@ pub enum Command<B> {
         offset: u64,
         /// The data to write.
         buffer: B,
+        /// On stable media before it completes; only where the export has [`proto::flag::SEND_FUA`].
+        fua: bool,
     },
     /// Make completed writes durable.
     Flush,
@@ -51,13 +56,28 @@ struct Pending<B> {
     result: Result<(), u32>,
 }
 
+/// The requests in flight on a connection, by their cookies.
+#[derive(Debug)]
+struct InFlight<B>(Arc<Mutex<HashMap<u64, Pending<B>>>>);
+
+impl<B> InFlight<B> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Pending<B>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<B> Clone for InFlight<B> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
 /// A connection to one export. `B` is what reads fill and writes send.
 #[derive(Debug)]
 pub struct Client<B> {
-    stream: Stream,
+    sender: Sender<B>,
+    receiver: Receiver<B>,
     export: Export,
-    next_cookie: u64,
-    pending: HashMap<u64, Pending<B>>,
 }
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> Client<B> {
@@ -68,11 +88,19 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Client<B> {
     pub fn connect(uri: &NbdUri) -> Result<Self, Error> {
         let mut stream = Stream::connect(&uri.endpoint)?;
         let export = negotiate(&mut stream, &uri.export)?;
+        let in_flight = InFlight(Arc::default());
         Ok(Self {
-            stream,
+            sender: Sender {
+                stream: stream.try_clone()?,
+                next_cookie: 0,
+                in_flight: in_flight.clone(),
+                wire: Vec::new(),
+            },
+            receiver: Receiver {
+                stream: Reader::new(stream),
+                in_flight,
+            },
             export,
-            next_cookie: 0,
-            pending: HashMap::new(),
         })
     }
 
@@ -80,6 +108,12 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Client<B> {
     #[must_use]
     pub fn export(&self) -> Export {
         self.export
+    }
+
+    /// The two directions of the connection, for a thread each.
+    #[must_use]
+    pub fn split(self) -> (Sender<B>, Receiver<B>) {
+        (self.sender, self.receiver)
     }
 
     /// Send a request and return its cookie.
@@ -90,36 +124,102 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Client<B> {
     /// # Panics
     /// When the buffer is longer than 4 GiB.
     pub fn submit(&mut self, command: Command<B>) -> Result<u64, Error> {
+        self.sender.submit(command)
+    }
+
+    /// The next answered request in the server's order, or `None` if patience runs out first.
+    ///
+    /// # Errors
+    /// [`Error`] where the connection is broken or the server broke the protocol.
+    pub fn receive(&mut self, patience: Patience) -> Result<Option<Completion<B>>, Error> {
+        self.receiver.receive(patience)
+    }
+}
+
+/// The requests' direction of a connection. The server is told goodbye when it is dropped.
+#[derive(Debug)]
+pub struct Sender<B> {
+    stream: Stream,
+    next_cookie: u64,
+    in_flight: InFlight<B>,
+    /// The bytes of a request, kept for the next one.
+    wire: Vec<u8>,
+}
+
+impl<B: AsRef<[u8]>> Sender<B> {
+    /// The cookie of the next request.
+    #[must_use]
+    pub fn next_cookie(&self) -> u64 {
+        self.next_cookie
+    }
+
+    /// End the connection, so that a receiver which waits for the server wakes up.
+    pub fn hang_up(&self) {
+        self.stream.shutdown();
+    }
+
+    /// Send a request and return its cookie. It waits while the server does not read.
+    ///
+    /// # Errors
+    /// [`Error`] where the connection is broken.
+    ///
+    /// # Panics
+    /// When the buffer is longer than 4 GiB.
+    pub fn submit(&mut self, command: Command<B>) -> Result<u64, Error> {
         let cookie = self.next_cookie;
         self.next_cookie += 1;
-        let (code, offset, buffer) = match command {
-            Command::Read { offset, buffer } => (cmd::READ, offset, Some(buffer)),
-            Command::Write { offset, buffer } => (cmd::WRITE, offset, Some(buffer)),
-            Command::Flush => (cmd::FLUSH, 0, None),
+        let (code, flags, offset, buffer) = match command {
+            Command::Read { offset, buffer } => (cmd::READ, 0, offset, Some(buffer)),
+            Command::Write {
+                offset,
+                buffer,
+                fua,
+            } => {
+                let flags = if fua { cmd::FLAG_FUA } else { 0 };
+                (cmd::WRITE, flags, offset, Some(buffer))
+            }
+            Command::Flush => (cmd::FLUSH, 0, 0, None),
         };
         let length = buffer.as_ref().map_or(0, |buffer| buffer.as_ref().len());
         let request = proto::Request {
-            flags: 0,
+            flags,
             command: code,
             cookie,
             offset,
             length: u32::try_from(length).expect("a request is shorter than 4 GiB"),
         };
-        self.stream.write_all(&request.encode())?;
-        if let (cmd::WRITE, Some(buffer)) = (code, &buffer) {
-            self.stream.write_all(buffer.as_ref())?;
+        let is_read = code == cmd::READ;
+        self.wire.clear();
+        self.wire.extend_from_slice(&request.encode());
+        if let (false, Some(buffer)) = (is_read, &buffer) {
+            self.wire.extend_from_slice(buffer.as_ref());
         }
         let pending = Pending {
             offset,
-            is_read: code == cmd::READ,
+            is_read,
             buffer,
             filled: 0,
             result: Ok(()),
         };
-        self.pending.insert(cookie, pending);
+        // Before it is sent: its answer may come while this thread still sends.
+        self.in_flight.lock().insert(cookie, pending);
+        let sent = self.stream.write_all(&self.wire);
+        if self.wire.len() > KEEP_BYTES {
+            self.wire = Vec::new();
+        }
+        sent?;
         Ok(cookie)
     }
+}
 
+/// The answers' direction of a connection.
+#[derive(Debug)]
+pub struct Receiver<B> {
+    stream: Reader,
+    in_flight: InFlight<B>,
+}
+
+impl<B: AsRef<[u8]> + AsMut<[u8]>> Receiver<B> {
     /// The next answered request in the server's order, or `None` if patience runs out first.
     ///
     /// # Errors
@@ -131,6 +231,17 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Client<B> {
             }
         }
         Ok(None)
+    }
+
+    /// Whether a part of a further answer has been read already.
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        self.stream.has_some()
+    }
+
+    /// End the connection, so that a sender which waits for the server wakes up.
+    pub fn hang_up(&self) {
+        self.stream.stream().shutdown();
     }
 
     fn read_reply(&mut self) -> Result<Option<Completion<B>>, Error> {
@@ -146,17 +257,14 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Client<B> {
     fn read_simple(&mut self) -> Result<Completion<B>, Error> {
         let raw: [u8; 12] = self.stream.read_array()?;
         let (errno, cookie) = (u32_at(&raw, 0), u64_at(&raw, 4));
-        let pending = self
-            .pending
-            .get_mut(&cookie)
-            .ok_or_else(|| unknown_cookie(cookie))?;
+        let mut pending = self.take(cookie)?;
         if errno != 0 {
             pending.result = Err(errno);
         } else if let (true, Some(buffer)) = (pending.is_read, &mut pending.buffer) {
             self.stream.read_exact(buffer.as_mut())?;
             pending.filled = buffer.as_ref().len();
         }
-        self.finish(cookie)
+        pending.finish(cookie)
     }
 
     fn read_chunk(&mut self) -> Result<Option<Completion<B>>, Error> {
@@ -167,10 +275,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Client<B> {
             u64_at(&raw, 4),
             u32_at(&raw, 12),
         );
-        let pending = self
-            .pending
-            .get_mut(&cookie)
-            .ok_or_else(|| unknown_cookie(cookie))?;
+        let mut pending = self.take(cookie)?;
         match kind {
             chunk::NONE if length == 0 => (),
             chunk::OFFSET_DATA if length > 8 => {
@@ -193,35 +298,38 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Client<B> {
             }
         }
         if flags & chunk::FLAG_DONE == 0 {
+            self.in_flight.lock().insert(cookie, pending);
             return Ok(None);
         }
-        self.finish(cookie).map(Some)
+        pending.finish(cookie).map(Some)
     }
 
-    fn finish(&mut self, cookie: u64) -> Result<Completion<B>, Error> {
-        let pending = self
-            .pending
-            .remove(&cookie)
-            .ok_or_else(|| unknown_cookie(cookie))?;
-        let wanted = pending
-            .buffer
-            .as_ref()
-            .map_or(0, |buffer| buffer.as_ref().len());
-        if pending.is_read && pending.result.is_ok() && pending.filled != wanted {
-            return Err(Error::Protocol(format!(
-                "{} of {wanted} bytes came for a read",
-                pending.filled
-            )));
-        }
-        Ok(Completion {
-            cookie,
-            buffer: pending.buffer,
-            result: pending.result,
-        })
+    /// A request that a reply has come for: it is read into without the lock, which the sender needs as well.
+    fn take(&self, cookie: u64) -> Result<Pending<B>, Error> {
+        let taken = self.in_flight.lock().remove(&cookie);
+        taken.ok_or_else(|| unknown_cookie(cookie))
     }
 }
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> Pending<B> {
+    fn finish(self, cookie: u64) -> Result<Completion<B>, Error> {
+        let wanted = self
+            .buffer
+            .as_ref()
+            .map_or(0, |buffer| buffer.as_ref().len());
+        if self.is_read && self.result.is_ok() && self.filled != wanted {
+            return Err(Error::Protocol(format!(
+                "{} of {wanted} bytes came for a read",
+                self.filled
+            )));
+        }
+        Ok(Completion {
+            cookie,
+            buffer: self.buffer,
+            result: self.result,
+        })
+    }
+
     /// The part of a read's buffer that a chunk covers.
     fn part(&mut self, offset: u64, length: u32) -> Result<&mut [u8], Error> {
         self.filled += length as usize;
@@ -245,7 +353,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Pending<B> {
     }
 }
 
-impl<B> Drop for Client<B> {
+impl<B> Drop for Sender<B> {
     fn drop(&mut self) {
         let goodbye = proto::Request {
             flags: 0,

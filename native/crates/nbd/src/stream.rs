@@ -1,7 +1,7 @@
 //! The byte stream of a client, and the patience to wait on it.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 
 use crate::uri::Endpoint;
+
+/// Bytes that are read at once, where so many have come.
+const READ_BYTES: usize = 64 << 10;
 
 /// Time-out within a message.
 const STALL: Duration = Duration::from_secs(30);
@@ -74,20 +77,44 @@ impl Stream {
         Ok(stream)
     }
 
+    /// The same connection for another thread.
+    pub(crate) fn try_clone(&self) -> io::Result<Self> {
+        match self {
+            Self::Unix(unix) => unix.try_clone().map(Self::Unix),
+            Self::Tcp(tcp) => tcp.try_clone().map(Self::Tcp),
+        }
+    }
+
+    /// End the connection, so that threads which wait on it wake up.
+    pub(crate) fn shutdown(&self) {
+        // It fails only where the connection has ended already.
+        let _ = match self {
+            Self::Unix(unix) => unix.shutdown(Shutdown::Both),
+            Self::Tcp(tcp) => tcp.shutdown(Shutdown::Both),
+        };
+    }
+
     pub(crate) fn read_exact(&mut self, buffer: &mut [u8]) -> io::Result<()> {
         let result = match self {
             Self::Unix(unix) => unix.read_exact(buffer),
             Self::Tcp(tcp) => tcp.read_exact(buffer),
         };
-        result.map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => {
-                io::Error::new(error.kind(), "the server closed the connection")
+        result.map_err(explained)
+    }
+
+    /// Read what has come, at least one byte.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let result = match self {
+                Self::Unix(unix) => unix.read(buffer),
+                Self::Tcp(tcp) => tcp.read(buffer),
+            };
+            match result {
+                Ok(0) => return Err(explained(io::ErrorKind::UnexpectedEof.into())),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => return other.map_err(explained),
             }
-            io::ErrorKind::WouldBlock => {
-                io::Error::new(io::ErrorKind::TimedOut, "the server stopped in mid-message")
-            }
-            _ => error,
-        })
+        }
     }
 
     pub(crate) fn read_array<const N: usize>(&mut self) -> io::Result<[u8; N]> {
@@ -135,5 +162,78 @@ impl Stream {
             }
         }
         Ok(false)
+    }
+}
+
+fn explained(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            io::Error::new(error.kind(), "the server closed the connection")
+        }
+        io::ErrorKind::WouldBlock => {
+            io::Error::new(io::ErrorKind::TimedOut, "the server stopped in mid-message")
+        }
+        _ => error,
+    }
+}
+
+/// The answers' direction of a stream, read many at a time.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    stream: Stream,
+    buffer: Box<[u8]>,
+    start: usize,
+    end: usize,
+}
+
+impl Reader {
+    pub(crate) fn new(stream: Stream) -> Self {
+        Self {
+            stream,
+            buffer: vec![0; READ_BYTES].into_boxed_slice(),
+            start: 0,
+            end: 0,
+        }
+    }
+
+    pub(crate) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// Whether bytes have been read that were not taken.
+    pub(crate) fn has_some(&self) -> bool {
+        self.start < self.end
+    }
+
+    /// Wait until there is something to read; returns whether there was before patience ran out.
+    pub(crate) fn wait(&self, patience: Patience) -> io::Result<bool> {
+        if self.has_some() {
+            return Ok(true);
+        }
+        self.stream.wait(patience)
+    }
+
+    pub(crate) fn read_exact(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let left = buffer.len() - filled;
+            if !self.has_some() {
+                if left >= self.buffer.len() {
+                    return self.stream.read_exact(&mut buffer[filled..]);
+                }
+                (self.start, self.end) = (0, self.stream.read(&mut self.buffer)?);
+            }
+            let part = left.min(self.end - self.start);
+            buffer[filled..filled + part].copy_from_slice(&self.buffer[self.start..][..part]);
+            self.start += part;
+            filled += part;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn read_array<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        let mut raw = [0; N];
+        self.read_exact(&mut raw)?;
+        Ok(raw)
     }
 }

@@ -201,3 +201,39 @@ fn servers_of_another_kind_are_refused() {
         assert!(message.contains(said), "{message}");
     }
 }
+
+#[test]
+fn requests_are_sent_by_one_thread_and_answered_to_another_in_any_order() {
+    let answers = [simple(1, 0, b"BBBBBBBB"), simple(0, 0, b"AAAAAAAA")];
+    let (uri, thread) = server([handshake_done(), answers.concat()].concat());
+    let (mut sender, mut receiver) = Client::connect(&uri).expect("a good server").split();
+    let sending = std::thread::spawn(move || {
+        for cookie in 0..2 {
+            assert_eq!(sender.next_cookie(), cookie);
+            let buffer = vec![0; LENGTH as usize];
+            let offset = cookie * u64::from(LENGTH);
+            let sent = sender.submit(Command::Read { offset, buffer });
+            assert_eq!(sent.expect("the server reads"), cookie);
+        }
+        sender
+    });
+    // Both are in flight before the first answer is taken, which the script sends unasked.
+    let sender = sending.join().expect("it does not fail");
+    let mut take = || receiver.receive(PATIENT).expect("an answer").expect("patience");
+    let (first, second) = (take(), take());
+    assert_eq!((first.cookie, second.cookie), (1, 0));
+    assert_eq!(first.buffer.expect("a read has one"), b"BBBBBBBB");
+    assert_eq!(second.buffer.expect("a read has one"), b"AAAAAAAA");
+    drop((sender, receiver));
+    thread.join().expect("the server does not fail");
+}
+
+#[test]
+fn hanging_up_one_direction_ends_the_wait_of_the_other() {
+    let (uri, thread) = server(handshake_done());
+    let (sender, mut receiver) = Client::<Vec<u8>>::connect(&uri).expect("a good server").split();
+    sender.hang_up();
+    assert!(receiver.receive(PATIENT).is_err());
+    drop((sender, receiver));
+    thread.join().expect("the server does not fail");
+}

@@ -23,6 +23,25 @@ pub struct Pending<J> {
     bytes: usize,
 }
 
+/// The data of a request, lent to what moves it: of a read, the place for it.
+#[derive(Debug)]
+pub struct Body {
+    buffer: Vec<u8>,
+    from: usize,
+}
+
+impl AsRef<[u8]> for Body {
+    fn as_ref(&self) -> &[u8] {
+        &self.buffer[self.from..]
+    }
+}
+
+impl AsMut<[u8]> for Body {
+    fn as_mut(&mut self) -> &mut [u8] {
+        &mut self.buffer[self.from..]
+    }
+}
+
 impl<J> Pending<J> {
     /// Whether the client has disconnected.
     #[must_use]
@@ -48,6 +67,23 @@ impl<J> Pending<J> {
             cmd::WRITE => Bytes::Store(&self.buffer),
             _ => Bytes::None,
         }
+    }
+
+    /// Lend the bytes to move, so that they outlive this borrow; a read needs them back before it is answered.
+    pub fn lend(&mut self) -> Body {
+        let from = match self.bytes() {
+            Bytes::Fill(_) => self.connection.style.read_header_len(),
+            Bytes::Store(_) | Bytes::None => 0,
+        };
+        Body {
+            buffer: std::mem::take(&mut self.buffer),
+            from,
+        }
+    }
+
+    /// Take the bytes back.
+    pub fn take_back(&mut self, body: Body) {
+        self.buffer = body.buffer;
     }
 
     /// Answer the client; never waits.

@@ -11,8 +11,8 @@ use realtime::now_ns;
 
 use crate::drive::{Bytes, Drive, Manner, Pending};
 use crate::flusher::Flusher;
-use crate::timer::Timer;
 use crate::truth::TruthLog;
+use daemon::Timer;
 
 mod mover;
 

@@ -16,7 +16,6 @@ mod recording;
 mod request;
 mod running_rack;
 mod saved;
-mod timer;
 mod transmission;
 mod truth;
 

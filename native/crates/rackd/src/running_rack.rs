@@ -21,8 +21,8 @@ use crate::drive_config::DriveConfig;
 use crate::flusher::Flusher;
 use crate::io_path::{HeldCounts, IoPath, Mover, Opening, Queued, Route, Shared, TimerEntry};
 use crate::saved;
-use crate::timer::Timer;
 use crate::truth::TruthLog;
+use daemon::Timer;
 
 /// The state machine and its next timer alarm.
 struct Machine {

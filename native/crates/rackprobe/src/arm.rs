@@ -1,10 +1,10 @@
 //! The prober of one target, which polls one sector until the expected drive answers.
 
+use blockdev::Buffer;
 use nbd::Patience;
 use sector::{judge, Expected, Verdict, SECTOR_BYTES};
 use serde_json::{json, Value};
 
-use crate::buffer::Buffer;
 use crate::by_path;
 use crate::clock::{instant, now_ns, sleep_until, Waits};
 use crate::failure::Failure;

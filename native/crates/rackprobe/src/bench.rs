@@ -2,10 +2,10 @@
 
 use std::hint::black_box;
 
+use blockdev::Buffer;
 use sector::{Drive, Expected, Verdict, SECTOR_BYTES};
 use serde_json::{json, Value};
 
-use crate::buffer::Buffer;
 use crate::cli::BenchArgs;
 use crate::clock::thread_cpu_ns;
 use crate::failure::Failure;

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
+use blockdev::Buffer;
 use nbd::Patience;
 use sector::{Verdict, SECTOR_BYTES};
 use serde_json::{json, Value};
 
-use crate::buffer::Buffer;
 use crate::cli::{Range, VerifyArgs, WriteArgs};
 use crate::clock::now_ns;
 use crate::failure::Failure;

@@ -1,6 +1,6 @@
 //! Requests to a target and their completions.
 
-use crate::buffer::Buffer;
+use blockdev::Buffer;
 
 /// The access to a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,6 @@
 
 mod arm;
 mod bench;
-mod buffer;
 mod bulk;
 mod by_path;
 mod cli;

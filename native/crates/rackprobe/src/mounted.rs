@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
+use blockdev::Buffer;
 use rustix::fs::{openat, Mode, OFlags};
 use rustix::mount::{
     fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, FsMountFlags,
@@ -14,7 +15,6 @@ use rustix::mount::{
 use sector::{judge, Expected, Verdict, SECTOR_BYTES};
 use serde_json::{json, Value};
 
-use crate::buffer::Buffer;
 use crate::by_path;
 use crate::clock::{now_ns, sleep_until, Waits};
 

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
+use blockdev::Buffer;
 use nbd::Patience;
 use sector::{Expected, SECTOR_BYTES};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::buffer::Buffer;
 use crate::cli::{Range, SwapArgs};
 use crate::clock::now_ns;
 use crate::failure::Failure;

@@ -6,12 +6,12 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use blockdev::Buffer;
 use nbd::client::{Client, Command};
 use nbd::proto::flag;
 use nbd::uri::NbdUri;
 use nbd::Patience;
 
-use crate::buffer::Buffer;
 use crate::by_path;
 use crate::clock;
 use crate::failure::Failure;
@@ -128,7 +128,11 @@ impl Target {
                 let submit_ns = clock::now_ns();
                 let id = client.submit(match request {
                     Request::Read(offset, buffer) => Command::Read { offset, buffer },
-                    Request::Write(offset, buffer) => Command::Write { offset, buffer },
+                    Request::Write(offset, buffer) => Command::Write {
+                        offset,
+                        buffer,
+                        fua: false,
+                    },
                     Request::Flush => Command::Flush,
                 })?;
                 submitted_ns.insert(id, submit_ns);

@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
+use blockdev::Buffer;
 use nbd::Patience;
 use sector::{Expected, SECTOR_BYTES};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::buffer::Buffer;
 use crate::cli::WatchArgs;
 use crate::clock::{instant, now_ns, sleep_until};
 use crate::failure::Failure;

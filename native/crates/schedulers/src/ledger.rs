@@ -279,6 +279,12 @@ impl<T> Ledger<T> {
         RequestId { index, generation }
     }
 
+    /// Note that a dispatched request reached the drive only at `at_ns`.
+    pub fn submitted(&mut self, index: u32, at_ns: u64) {
+        let entry = &mut self.entries[index as usize];
+        entry.dispatched_ns = at_ns.max(entry.dispatched_ns);
+    }
+
     pub fn id(&self, index: u32) -> RequestId {
         RequestId {
             index,

@@ -36,6 +36,7 @@ mod tenant;
 #[cfg(test)]
 mod testing;
 
+pub use document::unknown;
 pub use flashfq::{FlashFqParameters, LinearCost};
 pub use gimbal::{Congestion, GimbalParameters};
 pub use parameters::Parameters;

@@ -153,6 +153,20 @@ impl<P: Policy> Scheduler for Machine<P> {
         Ok(completion)
     }
 
+    fn complete_measured(
+        &mut self,
+        id: RequestId,
+        outcome: Outcome,
+        latency_ns: u64,
+        now_ns: u64,
+    ) -> Result<Completion, Refusal> {
+        let now_ns = self.at(now_ns);
+        let index = self.ledger.at_drive(id)?;
+        self.ledger
+            .submitted(index, now_ns.saturating_sub(latency_ns));
+        self.complete(id, outcome, now_ns)
+    }
+
     fn view(&self, tenant: TenantId) -> Result<Option<View>, Refusal> {
         let index = self.ledger.present(tenant)?;
         Ok(self.policy.view(&self.ledger, index))

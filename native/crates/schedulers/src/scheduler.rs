@@ -39,6 +39,16 @@ pub trait Scheduler: Send {
         now_ns: u64,
     ) -> Result<Completion, Refusal>;
 
+    /// The same, where the caller measured the time at the drive by itself: what lay between the dispatch and the submission
+    /// to the drive counts as waiting.
+    fn complete_measured(
+        &mut self,
+        id: RequestId,
+        outcome: Outcome,
+        latency_ns: u64,
+        now_ns: u64,
+    ) -> Result<Completion, Refusal>;
+
     /// The tenant's view of the drive, where the scheduler gives one.
     fn view(&self, tenant: TenantId) -> Result<Option<View>, Refusal>;
 

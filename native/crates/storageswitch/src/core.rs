@@ -1,9 +1,12 @@
-//! The scheduler, with the requests that wait in it and the tenants that are connected.
+//! The scheduler of a drive, with the requests that wait in it and the tenants that are connected.
+
+use std::sync::Arc;
 
 use nbd::proto::errno;
 use schedulers::{Decision, Outcome, Priority, Refusal, Request, Scheduler, Tenant, TenantId};
 
 use crate::job::{Done, Pending, Work};
+use crate::share::{Share, Told, Watch};
 use crate::statistics::Statistics;
 
 /// A tenant that may connect.
@@ -13,6 +16,11 @@ pub struct Member {
     pub id: Option<TenantId>,
     pub connections: usize,
     pub statistics: Statistics,
+    /// The credit of its last completion.
+    credit: Option<u32>,
+    watches: Vec<Arc<Watch>>,
+    /// The share that its watches were told last.
+    told: Share,
 }
 
 /// The state that every request passes.
@@ -22,6 +30,7 @@ pub struct Core {
     /// Requests in the scheduler, by their tickets.
     waiting: Vec<Option<Pending>>,
     free: Vec<usize>,
+    watches: usize,
 }
 
 impl Core {
@@ -31,6 +40,7 @@ impl Core {
             members: (0..tenants).map(|_| Member::default()).collect(),
             waiting: Vec::new(),
             free: Vec::new(),
+            watches: 0,
         }
     }
 
@@ -53,6 +63,7 @@ impl Core {
             return Vec::new();
         }
         let id = member.id.take().expect("a tenant with connections joined");
+        member.credit = None;
         let tickets = self.scheduler.disconnect(id, now_ns);
         let tickets = tickets.expect("it joined and has not left");
         tickets
@@ -102,11 +113,66 @@ impl Core {
             Ok(()) => Outcome::Succeeded,
             Err(_) => Outcome::Failed,
         };
-        let completion = self.scheduler.complete(id, outcome, done.at_ns);
+        let latency_ns = done.at_ns.saturating_sub(done.since_ns);
+        let completion = self
+            .scheduler
+            .complete_measured(id, outcome, latency_ns, done.at_ns);
         let completion = completion.expect("it was dispatched and completes once");
+        let member = &mut self.members[done.work.pending.job.tenant];
+        member.credit = completion.credit;
         if outcome == Outcome::Succeeded {
-            let tenant = done.work.pending.job.tenant;
-            self.members[tenant].statistics.note(&completion);
+            member.statistics.note(&completion);
+        }
+    }
+
+    /// The present share of a tenant.
+    pub fn share(&self, index: usize) -> Share {
+        let member = &self.members[index];
+        let Some(id) = member.id else {
+            return Share::default();
+        };
+        let view = self.scheduler.view(id).ok().flatten();
+        Share {
+            connected: true,
+            credit: view.map(|view| view.credit).or(member.credit),
+            view,
+        }
+    }
+
+    /// Tell this watch of every change from now on; returns the present share.
+    pub fn watch(&mut self, index: usize, watch: &Arc<Watch>) -> Share {
+        let share = self.share(index);
+        let member = &mut self.members[index];
+        member.told = share;
+        member.watches.push(watch.clone());
+        self.watches += 1;
+        share
+    }
+
+    /// Tell a watch no more.
+    pub fn unwatch(&mut self, index: usize, watch: &Arc<Watch>) {
+        let watches = &mut self.members[index].watches;
+        watches.retain(|one| !Arc::ptr_eq(one, watch));
+        self.watches -= 1;
+    }
+
+    /// Tell the watches of all tenants whose shares have changed.
+    pub fn tell(&mut self, t_ns: u64) {
+        if self.watches == 0 {
+            return;
+        }
+        for index in 0..self.members.len() {
+            if self.members[index].watches.is_empty() {
+                continue;
+            }
+            let share = self.share(index);
+            let member = &mut self.members[index];
+            if member.told != share {
+                member.told = share;
+                for watch in &member.watches {
+                    watch.put(Told { t_ns, share });
+                }
+            }
         }
     }
 

@@ -1,32 +1,41 @@
 //! The exports of the switch: the region of each tenant, by its name.
 
-use nbd::proto::{flag, MAX_REQUEST_BYTES};
+use nbd::proto::flag;
 use nbdserver::{Exports, Offer};
 
-use crate::switch::Switch;
+use crate::switch::{Seat, Switch};
 
 const PREFERRED_BLOCK: u32 = 4096;
 
 impl Exports for Switch {
-    type Export = usize;
+    type Export = Seat;
 
     fn names(&self) -> Vec<String> {
-        let tenants = self.tenants.iter();
-        tenants.map(|of| of.tenant.name.clone()).collect()
+        let tenants = self.tenants().iter();
+        tenants.map(|seat| seat.name().to_owned()).collect()
     }
 
-    fn find(&self, name: &str) -> Option<usize> {
-        self.tenants.iter().position(|of| of.tenant.name == name)
+    fn find(&self, name: &str) -> Option<Seat> {
+        self.tenant(name).ok().cloned()
     }
 
-    fn offer(&self, tenant: &usize) -> Offer {
-        let only_reads = self.tenants[*tenant].tenant.only_reads();
+    fn offer(&self, seat: &Seat) -> Offer {
+        seat.offer()
+    }
+}
+
+impl Seat {
+    /// The description of the tenant's export.
+    pub fn offer(&self) -> Offer {
+        let (shard, tenant) = (&self.shard, self.tenant);
+        let only_reads = shard.tenants[tenant].tenant.only_reads();
+        let drive = &shard.drive;
         Offer {
-            bytes: self.regions[*tenant].bytes,
-            flags: self.flags | if only_reads { flag::READ_ONLY } else { 0 },
-            minimum_block: 1,
-            preferred_block: PREFERRED_BLOCK,
-            maximum_block: MAX_REQUEST_BYTES,
+            bytes: shard.regions[tenant].bytes,
+            flags: drive.flags | if only_reads { flag::READ_ONLY } else { 0 },
+            minimum_block: drive.minimum_block,
+            preferred_block: PREFERRED_BLOCK.max(drive.minimum_block),
+            maximum_block: drive.maximum_block,
         }
     }
 }

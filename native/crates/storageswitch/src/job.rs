@@ -5,7 +5,7 @@ use schedulers::{Operation, RequestId};
 /// A request for the drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Job {
-    /// The index of the tenant.
+    /// The tenant, by its number among those of the drive.
     pub tenant: usize,
     pub kind: Kind,
     /// The offset on the drive.
@@ -52,6 +52,25 @@ pub struct Work {
 pub struct Done {
     pub work: Work,
     pub result: Result<(), u32>,
+    /// The time of its submission to the drive.
+    pub since_ns: u64,
     /// The time of its completion at the drive.
     pub at_ns: u64,
+}
+
+impl Work {
+    /// The completion of what was submitted to the drive at `since_ns`.
+    pub fn done(self, result: Result<(), u32>, since_ns: u64, at_ns: u64) -> Done {
+        Done {
+            work: self,
+            result,
+            since_ns,
+            at_ns,
+        }
+    }
+
+    /// The failure of what never reached the drive.
+    pub fn failed(self, code: u32, now_ns: u64) -> Done {
+        self.done(Err(code), now_ns, now_ns)
+    }
 }

@@ -74,7 +74,5 @@ impl Sockets {
 
 fn serve_nbd(socket: &Socket, switch: &Arc<Switch>) {
     // An error means that the client disconnected, broke the protocol or was refused: only its connection ends.
-    let _ = serve_client(socket, switch.as_ref(), |tenant| {
-        Session::start(switch, tenant)
-    });
+    let _ = serve_client(socket, switch.as_ref(), Session::start);
 }

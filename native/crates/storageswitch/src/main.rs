@@ -1,37 +1,48 @@
-//! The storage switch: one drive shared by tenants through a scheduler, one NBD export for each tenant.
+//! The storage switch: drives shared by tenants, each through a scheduler of its own, one NBD export for each tenant.
 //! `docs/reference/storageswitch.md` specifies what clients rely on.
 
 mod config;
 mod control;
 mod core;
+mod device;
 mod drive;
 mod exports;
+mod files;
 mod job;
-mod lane;
 mod listen;
+mod permission;
+mod pin;
 mod region;
 mod session;
+mod shard;
+mod share;
 mod statistics;
+mod store;
 mod switch;
-mod upstream;
 
 use std::process::ExitCode;
 
 use daemon::Invocation;
+use lexopt::ValueExt;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::config::{Config, PROGRAM};
 use crate::listen::Sockets;
+use crate::permission::Permission;
 use crate::switch::Switch;
 
 /// The text that `--help` prints.
 const HELP: &str = "\
-storageswitch: a storage switch. Shares one drive among tenants through a scheduler; each tenant has an NBD export.
+storageswitch: a storage switch. Shares drives among tenants through a scheduler; each tenant has an NBD export.
 
-usage: storageswitch --config FILE [--exit-with-parent]
+usage: storageswitch --config FILE [--exit-with-parent] [--allow-write SERIAL]... [--claimed]
 
-  --config FILE         drive, scheduler and tenants, as one JSON document
+  --config FILE         drives, scheduler and tenants, as one JSON document
+  --allow-write SERIAL  the drive with this serial may be written: the guard checked that its data may be lost;
+                        once for each such drive, all others of kind device are only read
+  --claimed             the caller holds these drives exclusively (O_EXCL) until this ends; without it they are
+                        claimed here, and refused if another process holds them
   --exit-with-parent    end when the process that started it ends
   --version             print the version
   --help                print this
@@ -53,7 +64,16 @@ docs/reference/storageswitch.md.
 ";
 
 fn main() -> ExitCode {
-    let args = match Invocation::parse(PROGRAM, lexopt::Parser::from_env()) {
+    let mut permission = Permission::default();
+    let own = |name: &str, parser: &mut lexopt::Parser| {
+        match name {
+            "allow-write" => permission.serials.push(parser.value()?.string()?),
+            "claimed" => permission.claimed = true,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    };
+    let args = match Invocation::parse_with(PROGRAM, lexopt::Parser::from_env(), own) {
         Ok(Invocation::Help) => {
             print!("{HELP}");
             return ExitCode::SUCCESS;
@@ -68,7 +88,7 @@ fn main() -> ExitCode {
     daemon::abort_on_panic(PROGRAM);
     // Optional: without it wake-ups are later on a busy machine.
     let _ = realtime::ask_for_short_slices();
-    match run(&args) {
+    match run(&args, &permission) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => refuse(&message),
     }
@@ -79,14 +99,15 @@ fn refuse(message: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-fn run(args: &daemon::Args) -> Result<(), String> {
+fn run(args: &daemon::Args, permission: &Permission) -> Result<(), String> {
     let failed = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(|error| failed("signals", &error))?;
     if args.exit_with_parent {
         daemon::end_with_parent().map_err(|error| failed("--exit-with-parent", &error))?;
     }
     let config = Config::read(&args.config)?;
-    let switch = Switch::start(&config).map_err(|error| failed(&config.place(), &error))?;
+    let switch =
+        Switch::start(&config, permission).map_err(|error| failed(&config.place(), &error))?;
     let sockets = Sockets::bind(&config)?;
     let tcp = sockets.tcp_address();
     let _files = sockets.serve(&switch);

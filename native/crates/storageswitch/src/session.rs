@@ -4,33 +4,46 @@ use std::io;
 use std::sync::Arc;
 
 use nbd::proto::{cmd, errno, flag, Request};
-use nbdserver::{refusal, Bytes, Connection, Exports, Service};
+use nbdserver::{refusal, Bytes, Connection, Offer, Service};
 
 use crate::job::{Job, Kind, Pending};
-use crate::lane::perform;
-use crate::switch::{Hands, Switch};
+use crate::shard::Hands;
+use crate::switch::Seat;
 
 /// Requests that are kept back for others to arrive with them.
 const TOGETHER: usize = 64;
 
 /// A connection of a tenant.
 pub struct Session {
-    switch: Arc<Switch>,
-    tenant: usize,
+    seat: Seat,
+    offer: Offer,
     arriving: Vec<Pending>,
     hands: Hands,
 }
 
 impl Session {
-    /// Connect a tenant; an error where the scheduler refuses it.
-    pub fn start(switch: &Arc<Switch>, tenant: usize) -> io::Result<Self> {
-        switch.connect(tenant).map_err(io::Error::other)?;
+    /// Connect a tenant; an error where the scheduler refuses it. The calling thread is its thread from now on.
+    pub fn start(seat: Seat) -> io::Result<Self> {
+        seat.shard.pin();
+        seat.shard.connect(seat.tenant).map_err(io::Error::other)?;
         Ok(Self {
-            switch: switch.clone(),
-            tenant,
+            offer: seat.offer(),
+            seat,
             arriving: Vec::new(),
             hands: Hands::default(),
         })
+    }
+
+    fn offers(&self, wanted: u16) -> bool {
+        self.offer.flags & wanted != 0
+    }
+
+    /// Whether the drive takes a request of this place and length.
+    fn fits(&self, request: &Request) -> bool {
+        let block = self.offer.minimum_block;
+        let is_whole = request.offset % u64::from(block) == 0 && request.length % block == 0;
+        let carries_data = matches!(request.command, cmd::READ | cmd::WRITE);
+        is_whole && (!carries_data || request.length <= self.offer.maximum_block)
     }
 }
 
@@ -38,33 +51,38 @@ impl Service for Session {
     type Job = Job;
 
     fn job(&self, request: &Request) -> Result<Job, u32> {
-        let region = self.switch.regions[self.tenant];
-        if let Some(code) = refusal(request, region.bytes) {
+        if let Some(code) = refusal(request, self.offer.bytes) {
             return Err(code);
         }
-        let flags = self.switch.offer(&self.tenant).flags;
-        let offers = |wanted: u16| flags & wanted != 0;
         let kind = match request.command {
             cmd::READ => Kind::Read,
             cmd::FLUSH => Kind::Flush,
-            _ if offers(flag::READ_ONLY) => return Err(errno::EPERM),
+            _ if self.offers(flag::READ_ONLY) => return Err(errno::EPERM),
             cmd::WRITE => Kind::Write,
-            cmd::TRIM if offers(flag::SEND_TRIM) => Kind::Trim,
-            cmd::WRITE_ZEROES if offers(flag::SEND_WRITE_ZEROES) => Kind::Zero {
+            cmd::TRIM if self.offers(flag::SEND_TRIM) => Kind::Trim,
+            cmd::WRITE_ZEROES if self.offers(flag::SEND_WRITE_ZEROES) => Kind::Zero {
                 may_punch: request.flags & cmd::FLAG_NO_HOLE == 0,
             },
             _ => return Err(errno::EINVAL),
         };
+        if kind != Kind::Flush && !self.fits(request) {
+            return Err(errno::EINVAL);
+        }
+        let region = self.seat.shard.regions[self.seat.tenant];
         let (offset, length) = match kind {
             Kind::Flush => (0, 0),
             _ => (region.offset + request.offset, request.length),
         };
+        let fua = request.flags & cmd::FLAG_FUA != 0;
+        if fua && kind == Kind::Write && !self.offers(flag::SEND_FUA) {
+            return Err(errno::EINVAL);
+        }
         Ok(Job {
-            tenant: self.tenant,
+            tenant: self.seat.tenant,
             kind,
             offset,
             length,
-            fua: request.flags & cmd::FLAG_FUA != 0,
+            fua,
         })
     }
 
@@ -75,13 +93,12 @@ impl Service for Session {
         if job.operation().is_some() {
             return None;
         }
-        let backing = self.switch.at_once()?;
-        Some(perform(backing, job, bytes))
+        self.seat.shard.drive.device.attempt(job, bytes)
     }
 
     fn submit(&mut self, pending: Pending) {
         if pending.job.operation().is_none() {
-            return self.switch.pass(pending);
+            return self.seat.shard.pass(pending);
         }
         self.arriving.push(pending);
         if self.arriving.len() >= TOGETHER {
@@ -91,11 +108,12 @@ impl Service for Session {
 
     fn before_wait(&mut self) {
         if !self.arriving.is_empty() {
-            self.switch.enter(&mut self.arriving, &mut self.hands);
+            let shard = &self.seat.shard;
+            shard.enter(&mut self.arriving, &mut self.hands);
         }
     }
 
     fn forget(&mut self, _connection: &Arc<Connection>) {
-        self.switch.disconnect(self.tenant);
+        self.seat.shard.disconnect(self.seat.tenant);
     }
 }

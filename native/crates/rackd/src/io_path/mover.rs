@@ -144,8 +144,8 @@ mod tests {
     use crate::drive::{Identity, Job, Manner};
     use crate::flusher::Flusher;
     use crate::io_path::{HeldCounts, Shared};
-    use crate::timer::Timer;
     use crate::truth::TruthLog;
+    use daemon::Timer;
 
     const BYTES: u64 = 4 * SLICE_BYTES;
 

@@ -1,19 +1,16 @@
 //! The drive of a simulated server, whose node is a regular file with the URI of its export in it.
 
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, PoisonError};
 
+use blockdev::{Medium, Node};
 use nbd::client::{Client, Command};
 use nbd::proto::{errno, flag, MAX_REQUEST_BYTES};
 use nbd::uri::NbdUri;
 use nbd::Patience;
 use nbdserver::Offer;
 
-use super::medium::Medium;
-use crate::hold::Node;
-
-const MOST_URI_BYTES: usize = 4096;
 const ZEROES_BYTES: usize = 1 << 20;
 const BLOCK: u32 = 4096;
 const PATIENT: Patience = Patience {
@@ -31,29 +28,18 @@ pub struct Export {
 }
 
 impl Export {
-    /// The export that a node's file names.
+    /// The export at `uri`, which the file of a node named.
     ///
     /// # Errors
-    /// The reason, where it names none, or one that does not answer or is too small.
-    pub fn named_in(node: Node, bytes: u64, may_write: bool) -> Result<Self, String> {
-        let mut text = vec![0; MOST_URI_BYTES];
-        let filled = node
-            .file
-            .read_at(&mut text, 0)
-            .map_err(|error| error.to_string())?;
-        let text = String::from_utf8_lossy(&text[..filled]);
-        let text = text.trim();
-        if !NbdUri::is_meant(text) {
-            return Err("it is no block device, and no simulated one".into());
-        }
-        let uri = NbdUri::parse(text).map_err(|error| error.to_string())?;
-        let client = Client::connect(&uri).map_err(|error| format!("{text}: {error}"))?;
+    /// The reason, where it does not answer, is too small, or is read-only and should be written.
+    pub fn connect(node: Node, uri: NbdUri, bytes: u64, may_write: bool) -> Result<Self, String> {
+        let client = Client::connect(&uri).map_err(|error| error.to_string())?;
         let there = client.export();
         if there.bytes < bytes {
-            return Err(format!("{text}: it has {} bytes, not {bytes}", there.bytes));
+            return Err(format!("it has {} bytes, not {bytes}", there.bytes));
         }
         if may_write && there.has(flag::READ_ONLY) {
-            return Err(format!("{text}: it is read-only"));
+            return Err("it is read-only".to_owned());
         }
         Ok(Self {
             node,
@@ -112,7 +98,12 @@ impl Medium for Export {
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let buffer = data.to_vec();
-        self.ask(Command::Write { offset, buffer }).map(drop)
+        self.ask(Command::Write {
+            offset,
+            buffer,
+            fua: false,
+        })
+        .map(drop)
     }
 
     fn flush(&self) -> io::Result<()> {

@@ -1,20 +1,18 @@
 //! A drive of this machine as an NBD export whose only connection is standard input and output.
 
-mod device;
 mod export;
-mod medium;
 mod session;
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 
+use blockdev::{content, opened, Content, Medium, Node, Roots, Use, Wanted};
+
 use crate::cli::ServeArgs;
 use crate::failure::Failure;
-use crate::hold::{opened, Node, Roots, Use, Wanted};
-use device::Device;
+use crate::hold::wanted;
 use export::Export;
-use medium::Medium;
 
 /// Serve the drive until its client leaves.
 ///
@@ -27,7 +25,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         (true, false) => Use::Write,
         (true, true) => Use::WriteClaimed,
     };
-    let wanted = Wanted::from(&args.identity);
+    let wanted = wanted(&args.identity);
     let failed = |reason: String| Failure::Target(format!("{}: {reason}", args.node));
     let roots = Roots::default();
     let node = opened(&roots, &args.node, &wanted, purpose)
@@ -43,26 +41,21 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         .map_err(|error| failed(format!("the session with its client ended: {error}")))
 }
 
-/// The content of a drive: its node, or where a regular file stands for that, the file or the export that it names.
 fn medium(node: Node, wanted: &Wanted, may_write: bool) -> Result<Box<dyn Medium>, String> {
-    if node.is_block
-        || node
-            .file
-            .metadata()
-            .is_ok_and(|file| file.len() == wanted.bytes)
-    {
-        let device = Device::open(node, wanted.bytes, may_write);
-        return Ok(Box::new(device.map_err(|error| {
-            format!("it cannot be opened for I/O: {error}")
-        })?));
-    }
-    Ok(Box::new(Export::named_in(node, wanted.bytes, may_write)?))
+    Ok(match content(node, wanted.bytes, may_write)? {
+        Content::Blocks(device) => Box::new(device),
+        Content::Export { node, uri, text } => {
+            let export = Export::connect(node, uri, wanted.bytes, may_write);
+            Box::new(export.map_err(|what| format!("{text}: {what}"))?)
+        }
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use blockdev::testing::{Tree, BYTES, SERIAL, WWN};
+
     use super::*;
-    use crate::hold::testing::{Tree, BYTES, SERIAL, WWN};
 
     fn wanted(serial: &str) -> Wanted {
         Wanted {

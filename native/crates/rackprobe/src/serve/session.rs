@@ -6,12 +6,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use blockdev::{Buffer, Medium};
 use nbd::proto::{cmd, errno, flag, Request};
 use nbdserver::{negotiate, refusal, Exports, Inbox, Intake, Offer, Requests, Style};
 use rustix::io::Errno;
-
-use super::medium::Medium;
-use crate::buffer::Buffer;
 
 /// Requests that are executed at once.
 const THREADS: usize = 32;

@@ -1,5 +1,7 @@
 use std::io::Cursor;
 
+use blockdev::testing::{Tree, BYTES, SERIAL};
+use blockdev::{Device, Node};
 use nbd::proto::{
     self, chunk, handshake, opt, rep, u32_at, u64_at, REQUEST_LEN, SIMPLE_REPLY_MAGIC,
     STRUCTURED_REPLY_MAGIC,
@@ -7,9 +9,6 @@ use nbd::proto::{
 use rustix::io::Errno;
 
 use super::*;
-use crate::hold::testing::{Tree, BYTES, SERIAL};
-use crate::hold::Node;
-use crate::serve::device::Device;
 
 /// Everything that was said to a client.
 #[derive(Clone, Default)]

@@ -5,20 +5,26 @@ use std::os::unix::fs::{symlink, FileExt};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::hold::node::Roots;
+use crate::node::Roots;
 
+/// The serial of its drive.
 pub const SERIAL: &str = "RL000001";
+/// The WWN of its drive.
 pub const WWN: &str = "5000c500a0000001";
+/// The size of its drive.
 pub const BYTES: u64 = 1 << 20;
 
 static TREES: AtomicU32 = AtomicU32::new(0);
 
+/// The folder, removed when this is dropped. Its methods panic where the folder cannot be changed.
 pub struct Tree {
     root: PathBuf,
 }
 
 impl Tree {
     /// `sda`, unused; a regular file stands for its node.
+    #[must_use]
+    #[allow(clippy::new_without_default)]
     pub fn new() -> Self {
         let number = TREES.fetch_add(1, Ordering::Relaxed);
         let root = std::env::temp_dir().join(format!("hold-{}-{number}", std::process::id()));
@@ -43,6 +49,8 @@ impl Tree {
         tree
     }
 
+    /// Its mount points.
+    #[must_use]
     pub fn roots(&self) -> Roots {
         Roots {
             sys: self.root.join("sys"),
@@ -51,6 +59,8 @@ impl Tree {
         }
     }
 
+    /// The path of a node, as its users give it.
+    #[must_use]
     pub fn node(&self, name: &str) -> String {
         format!("/dev/{name}")
     }
@@ -63,16 +73,19 @@ impl Tree {
         fs::write(path, bytes).unwrap();
     }
 
+    /// Make a symbolic link.
     pub fn link(&self, path: &str, target: &str) {
         let path = self.root.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         symlink(target, path).unwrap();
     }
 
+    /// Remove a file.
     pub fn remove(&self, path: &str) {
         fs::remove_file(self.root.join(path)).unwrap();
     }
 
+    /// Remove a folder.
     pub fn remove_all(&self, path: &str) {
         fs::remove_dir_all(self.root.join(path)).unwrap();
     }

@@ -5,19 +5,23 @@
 
 use std::fs;
 
-use crate::hold::node::{text, Node, Roots};
+use crate::node::{text, Node, Roots};
 
 const SECTOR_BYTES: u64 = 512;
 
 /// The expected drive. `names` are its WWN, EUI-64 and NGUID, in hexadecimal digits, lower case.
 #[derive(Debug)]
 pub struct Wanted {
+    /// Its serial number.
     pub serial: String,
+    /// Its size.
     pub bytes: u64,
+    /// Its world-wide identifiers.
     pub names: Vec<String>,
 }
 
 /// Descriptions of the mismatches between the claimed and the expected drive; empty if it is the expected one.
+#[must_use]
 pub fn differences(node: &Node, wanted: &Wanted) -> Vec<String> {
     if !node.folder.exists() {
         return vec![format!(
@@ -59,6 +63,7 @@ pub fn differences(node: &Node, wanted: &Wanted) -> Vec<String> {
 }
 
 /// A name under `/dev/disk/by-id` that contains the drive's WWN, EUI-64, NGUID or serial, and resolves to it now.
+#[must_use]
 pub fn stable_name(roots: &Roots, node: &Node, wanted: &Wanted) -> Option<String> {
     let serial = normal(&wanted.serial).replace(' ', "_");
     let mut names: Vec<(u8, String)> = fs::read_dir(roots.dev.join("disk/by-id"))

@@ -1,19 +1,12 @@
 //! Holding a drive for a writer: claimed, checked and compared on one open descriptor.
 
-mod claims;
-mod identity;
-mod node;
-#[cfg(test)]
-pub mod testing;
-
+use blockdev::{claims_on, differences, stable_name, Node, Roots, Wanted};
 use serde::Deserialize;
 use serde_json::{json, Value};
 
 use crate::cli::{HoldArgs, IdentityArgs};
 use crate::failure::Failure;
 use crate::lines;
-pub use identity::Wanted;
-pub use node::{Node, Roots};
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
@@ -27,7 +20,7 @@ enum Command {
 /// # Errors
 /// [`Failure::Target`] with every reason if the drive is another one, is in use, or cannot be claimed.
 pub fn run(args: &HoldArgs) -> Result<(), Failure> {
-    let wanted = Wanted::from(&args.identity);
+    let wanted = wanted(&args.identity);
     let holder = Holder::take(Roots::default(), &args.node, wanted)
         .map_err(|reasons| Failure::Target(format!("{}: {}", args.node, reasons.join("; "))))?;
     lines::emit(&holder.held());
@@ -41,52 +34,17 @@ pub fn run(args: &HoldArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The user of a drive that is opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Use {
-    /// It is read, beside any other user.
-    Read,
-    /// It is written, and claimed for that.
-    Write,
-    /// It is written, and its caller holds it.
-    WriteClaimed,
-}
-
-/// The open drive at `path`, once it is the expected one, and unused where it is to be written.
-pub fn opened(
-    roots: &Roots,
-    path: &str,
-    wanted: &Wanted,
-    purpose: Use,
-) -> Result<Node, Vec<String>> {
-    let node = match purpose {
-        Use::Write => Node::claim(roots, path),
-        Use::Read | Use::WriteClaimed => Node::look(roots, path),
-    };
-    let node = node.map_err(|reason| vec![reason])?;
-    let mut reasons = identity::differences(&node, wanted);
-    if purpose != Use::Read {
-        reasons.extend(claims::of(roots, &node));
-    }
-    if reasons.is_empty() {
-        Ok(node)
-    } else {
-        Err(reasons)
-    }
-}
-
-impl From<&IdentityArgs> for Wanted {
-    fn from(args: &IdentityArgs) -> Self {
-        let names = [&args.wwn, &args.eui64, &args.nguid];
-        Self {
-            serial: args.serial.clone(),
-            bytes: args.size,
-            names: names
-                .into_iter()
-                .flatten()
-                .map(|name| name.to_ascii_lowercase())
-                .collect(),
-        }
+/// The drive that arguments describe.
+pub fn wanted(args: &IdentityArgs) -> Wanted {
+    let names = [&args.wwn, &args.eui64, &args.nguid];
+    Wanted {
+        serial: args.serial.clone(),
+        bytes: args.size,
+        names: names
+            .into_iter()
+            .flatten()
+            .map(|name| name.to_ascii_lowercase())
+            .collect(),
     }
 }
 
@@ -101,9 +59,9 @@ struct Holder {
 impl Holder {
     fn take(roots: Roots, path: &str, wanted: Wanted) -> Result<Self, Vec<String>> {
         let node = Node::claim(&roots, path).map_err(|reason| vec![reason])?;
-        let mut reasons = identity::differences(&node, &wanted);
-        reasons.extend(claims::of(&roots, &node));
-        let name = identity::stable_name(&roots, &node, &wanted);
+        let mut reasons = differences(&node, &wanted);
+        reasons.extend(claims_on(&roots, &node));
+        let name = stable_name(&roots, &node, &wanted);
         if name.is_none() {
             reasons.push(format!(
                 "nothing under /dev/disk/by-id with its serial or WWN leads to {}: a name that goes with the drive is \
@@ -134,7 +92,7 @@ impl Holder {
 
     /// Check that the descriptor is still that drive, and that the name still resolves to it.
     fn check(&self) -> Value {
-        let mut reasons = identity::differences(&self.node, &self.wanted);
+        let mut reasons = differences(&self.node, &self.wanted);
         if !self.node.is_behind(&self.roots, &self.name) {
             reasons.push(format!("{} does not lead to it any more", self.name));
         }
@@ -144,7 +102,8 @@ impl Holder {
 
 #[cfg(test)]
 mod tests {
-    use super::testing::{Tree, BYTES, SERIAL, WWN};
+    use blockdev::testing::{Tree, BYTES, SERIAL, WWN};
+
     use super::*;
 
     fn take(tree: &Tree) -> Result<Holder, Vec<String>> {

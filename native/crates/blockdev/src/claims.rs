@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::hold::node::{name_of, text, Node, Roots};
+use crate::node::{name_of, text, Node, Roots};
 
 const SECTOR_BYTES: u64 = 512;
 const LABEL_BYTES: u64 = 256 << 10;

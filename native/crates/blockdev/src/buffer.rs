@@ -1,6 +1,7 @@
 //! Aligned buffers for direct I/O.
 
-use sector::SECTOR_BYTES;
+/// The alignment: that of pages, and of the largest sectors.
+const ALIGN_BYTES: usize = 4096;
 
 /// Bytes at an address that is a multiple of 4096.
 #[derive(Debug)]
@@ -12,14 +13,24 @@ pub struct Buffer {
 
 impl Buffer {
     /// A zeroed buffer of `length` bytes.
+    #[must_use]
     pub fn new(length: usize) -> Self {
-        let bytes = vec![0; length + SECTOR_BYTES];
-        let start = bytes.as_ptr().align_offset(SECTOR_BYTES);
+        let bytes = vec![0; length + ALIGN_BYTES];
+        let start = bytes.as_ptr().align_offset(ALIGN_BYTES);
         Self {
             bytes,
             start,
             length,
         }
+    }
+
+    /// Give it another length, whose bytes are undefined but initialized; `false` if it was made with less.
+    pub fn resize(&mut self, length: usize) -> bool {
+        let fits = length <= self.bytes.len() - ALIGN_BYTES;
+        if fits {
+            self.length = length;
+        }
+        fits
     }
 
     /// Change its length, up to the length it was made with.

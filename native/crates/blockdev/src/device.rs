@@ -11,9 +11,9 @@ use rustix::fs::{fallocate, FallocateFlags, OFlags};
 use rustix::io::Errno;
 use rustix::ioctl::{ioctl, Setter};
 
-use super::medium::Medium;
 use crate::buffer::Buffer;
-use crate::hold::Node;
+use crate::medium::Medium;
+use crate::node::Node;
 
 const PREFERRED_BLOCK: u32 = 4096;
 const SMALLEST_BLOCK: u32 = 512;
@@ -35,11 +35,16 @@ const STATES_WITHOUT_ANSWER: [&str; 5] = [
 pub struct Device {
     node: Node,
     file: File,
+    is_direct: bool,
     bytes: u64,
     may_write: bool,
 }
 
 impl Device {
+    /// Open what was examined for I/O.
+    ///
+    /// # Errors
+    /// As the kernel has them.
     pub fn open(node: Node, bytes: u64, may_write: bool) -> io::Result<Self> {
         // By way of the descriptor that was examined: its name may lead elsewhere by now.
         let path = format!("/proc/self/fd/{}", node.file.as_raw_fd());
@@ -49,16 +54,31 @@ impl Device {
             // The kernel's flag word is an int; no flag used here reaches its sign bit.
             options.custom_flags(flags.bits() as i32).open(&path)
         };
-        let file = match open(OFlags::DIRECT) {
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => open(OFlags::empty()),
-            opened => opened,
-        }?;
+        let (file, is_direct) = match open(OFlags::DIRECT) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                (open(OFlags::empty())?, false)
+            }
+            opened => (opened?, true),
+        };
         Ok(Self {
             node,
             file,
+            is_direct,
             bytes,
             may_write,
         })
+    }
+
+    /// The descriptor of its I/O, beside the page cache where [`Device::is_direct`].
+    #[must_use]
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Whether its I/O is beside the page cache: buffers and places are multiples of its smallest block then.
+    #[must_use]
+    pub fn is_direct(&self) -> bool {
+        self.is_direct
     }
 
     /// An attribute of its queue, 0 where it has none.

@@ -10,8 +10,11 @@ use rustix::fs::{flock, major, minor, FlockOperation, OFlags};
 /// The mount points of sysfs, procfs and devtmpfs.
 #[derive(Debug, Clone)]
 pub struct Roots {
+    /// That of sysfs.
     pub sys: PathBuf,
+    /// That of procfs.
     pub proc: PathBuf,
+    /// That of devtmpfs.
     pub dev: PathBuf,
 }
 
@@ -27,6 +30,7 @@ impl Default for Roots {
 
 impl Roots {
     /// The path of a name below `/dev`.
+    #[must_use]
     pub fn node(&self, name: &str) -> PathBuf {
         name.strip_prefix("/dev/")
             .map_or_else(|| PathBuf::from(name), |name| self.dev.join(name))
@@ -36,9 +40,11 @@ impl Roots {
 /// An open block device by its descriptor, independent of what is at its path later.
 #[derive(Debug)]
 pub struct Node {
+    /// Open for reading.
     pub file: File,
     /// A regular file stands for the node where the server is simulated, and is locked instead of claimed.
     pub is_block: bool,
+    /// The kernel's name of it, such as `sda`.
     pub kernel_name: String,
     /// `major:minor`.
     pub number: String,
@@ -48,11 +54,17 @@ pub struct Node {
 
 impl Node {
     /// Open the node O_EXCL, which the kernel refuses while a mount, swap or holder uses it or one of its partitions.
+    ///
+    /// # Errors
+    /// The reason why it cannot be opened or claimed.
     pub fn claim(roots: &Roots, path: &str) -> Result<Self, String> {
         Self::open(roots, path, true)
     }
 
     /// Open the node without a claim.
+    ///
+    /// # Errors
+    /// The reason why it cannot be opened.
     pub fn look(roots: &Roots, path: &str) -> Result<Self, String> {
         Self::open(roots, path, false)
     }
@@ -104,6 +116,7 @@ impl Node {
     }
 
     /// Whether a name resolves to this device now.
+    #[must_use]
     pub fn is_behind(&self, roots: &Roots, name: &str) -> bool {
         let (Ok(there), Ok(here)) = (fs::metadata(roots.node(name)), self.file.metadata()) else {
             return false;
@@ -116,6 +129,7 @@ impl Node {
     }
 
     /// An attribute of its folder in sysfs, empty where it has none.
+    #[must_use]
     pub fn attribute(&self, name: &str) -> String {
         text(&self.folder.join(name))
     }

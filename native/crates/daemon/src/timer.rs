@@ -49,6 +49,7 @@ struct Queue<T> {
     added: u64,
 }
 
+/// Entries that are due at times, in order.
 pub struct Timer<T> {
     queue: Mutex<Queue<T>>,
     /// Signalled when an entry earlier than all others was added.
@@ -60,7 +61,15 @@ pub struct Timer<T> {
     lateness: Mutex<Histogram<u64>>,
 }
 
+impl<T> Default for Timer<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<T> Timer<T> {
+    /// A timer without entries.
+    #[must_use]
     pub fn new() -> Self {
         Self {
             queue: Mutex::new(Queue {
@@ -105,7 +114,7 @@ impl<T> Timer<T> {
     }
 
     /// Wait for the next entry to be due and take it.
-    fn next(&self) -> T {
+    pub fn next(&self) -> T {
         let mut queue = self.queue.lock();
         loop {
             let first_ns = queue
@@ -149,6 +158,7 @@ impl<T> Timer<T> {
     }
 
     /// The lateness histogram, in nanoseconds.
+    #[must_use]
     pub fn lateness(&self) -> Value {
         let lateness = self.lateness.lock();
         json!({

@@ -1,0 +1,160 @@
+//! The drives of the configuration.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The most threads of a drive on a file, and connections to one behind NBD.
+const MOST_LANES: usize = 256;
+
+/// The most requests that are in flight at a drive at once.
+const MOST_DEPTH: usize = 4096;
+
+/// A drive that is shared, by its name.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "Value")]
+pub struct NamedDrive {
+    pub name: String,
+    pub config: DriveConfig,
+}
+
+/// The kind of a drive, and where it is.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum DriveConfig {
+    /// Memory of this process: an ideal drive.
+    Memory { bytes: u64 },
+    /// A file, or a block device, which is only read.
+    File {
+        path: PathBuf,
+        /// Without one, io_uring where the kernel allows it, else threads.
+        #[serde(default)]
+        access: Option<Access>,
+        #[serde(default = "default_depth")]
+        depth: usize,
+        #[serde(default = "default_threads")]
+        threads: usize,
+    },
+    /// A drive of this machine by its identity, which is written where the command line permits it.
+    Device {
+        node: String,
+        serial: String,
+        /// Its bytes.
+        size: u64,
+        #[serde(default)]
+        wwn: Option<String>,
+        #[serde(default)]
+        eui64: Option<String>,
+        #[serde(default)]
+        nguid: Option<String>,
+        #[serde(default)]
+        access: Option<Access>,
+        #[serde(default = "default_depth")]
+        depth: usize,
+        #[serde(default = "default_threads")]
+        threads: usize,
+    },
+    /// An export of an NBD server.
+    Nbd {
+        uri: String,
+        #[serde(default = "default_connections")]
+        connections: usize,
+        /// Requests in flight on each connection.
+        #[serde(default = "default_pipeline")]
+        depth: usize,
+    },
+    /// A drive model over memory of this process.
+    Model {
+        timing: Value,
+        bytes: u64,
+        sector_bytes: u32,
+        #[serde(default)]
+        seed: u64,
+        /// Experiments of drivesim.
+        #[serde(default)]
+        prepare: Value,
+    },
+}
+
+/// The way to a file or a block device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// io_uring.
+    Ring,
+    /// Threads that carry out one request at a time each.
+    Threads,
+}
+
+fn default_threads() -> usize {
+    16
+}
+
+fn default_depth() -> usize {
+    256
+}
+
+pub fn default_connections() -> usize {
+    4
+}
+
+pub fn default_pipeline() -> usize {
+    32
+}
+
+impl TryFrom<Value> for NamedDrive {
+    type Error = String;
+
+    fn try_from(mut value: Value) -> Result<Self, String> {
+        let fields = value.as_object_mut().ok_or("a drive is no object")?;
+        let name = match fields.remove("name") {
+            Some(Value::String(name)) if !name.is_empty() => name,
+            _ => return Err("a drive has no name: give one, as in \"name\": \"d0\"".to_owned()),
+        };
+        let config =
+            serde_json::from_value(value).map_err(|error| format!("drive {name:?}: {error}"))?;
+        Ok(Self { name, config })
+    }
+}
+
+impl DriveConfig {
+    /// Check what can be without opening it; the error names the field.
+    pub fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Memory { bytes: 0 } => Err("bytes is 0; give the size of the drive".to_owned()),
+            Self::Memory { .. } => Ok(()),
+            Self::Device { size: 0, .. } => {
+                Err("size is 0; give the bytes of the drive".to_owned())
+            }
+            Self::File { depth, threads, .. } | Self::Device { depth, threads, .. } => {
+                within("threads", *threads, MOST_LANES)?;
+                within("depth", *depth, MOST_DEPTH)
+            }
+            Self::Nbd {
+                connections, depth, ..
+            } => {
+                within("connections", *connections, MOST_LANES)?;
+                within("depth", *depth, MOST_DEPTH)
+            }
+            Self::Model {
+                bytes,
+                sector_bytes,
+                ..
+            } => match *sector_bytes {
+                512 | 4096 if *bytes > 0 && bytes % u64::from(*sector_bytes) == 0 => Ok(()),
+                512 | 4096 => Err(format!(
+                    "bytes {bytes} is not a number of sectors of {sector_bytes} bytes"
+                )),
+                other => Err(format!("sector_bytes {other} is neither 512 nor 4096")),
+            },
+        }
+    }
+}
+
+fn within(what: &str, count: usize, most: usize) -> Result<(), String> {
+    if (1..=most).contains(&count) {
+        return Ok(());
+    }
+    Err(format!("{what} is {count}; give 1 to {most}"))
+}

@@ -1,0 +1,76 @@
+//! A drive with threads that carry out one request at a time each.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
+use realtime::now_ns;
+
+use crate::device::Device;
+use crate::job::{Done, Work};
+use crate::shard::{Hands, Shard};
+use crate::store::{carry_out, Store};
+
+/// Threads, and the requests that wait for a free one.
+pub struct Lanes {
+    store: Arc<dyn Store>,
+    threads: usize,
+    queue: Mutex<VecDeque<Work>>,
+    queued: Condvar,
+}
+
+impl Lanes {
+    pub fn new(store: Arc<dyn Store>, threads: usize) -> Self {
+        Self {
+            store,
+            threads,
+            queue: Mutex::default(),
+            queued: Condvar::new(),
+        }
+    }
+
+    /// Carry out requests in one thread, for ever.
+    fn work(&self, shard: &Shard) {
+        let mut hands = Hands::default();
+        loop {
+            let mut queue = self.queue.lock();
+            let mut work = loop {
+                match queue.pop_front() {
+                    Some(work) => break work,
+                    None => self.queued.wait(&mut queue),
+                }
+            };
+            drop(queue);
+            let since_ns = now_ns();
+            let result = carry_out(&mut work, |job, bytes| self.store.perform(job, bytes));
+            hands.done.push(work.done(result, since_ns, now_ns()));
+            shard.finish(&mut hands);
+        }
+    }
+}
+
+impl Device for Lanes {
+    fn access(&self) -> &'static str {
+        "threads"
+    }
+
+    fn submit(&self, work: &mut Vec<Work>, _done: &mut Vec<Done>) {
+        let count = work.len();
+        self.queue.lock().extend(work.drain(..));
+        match count {
+            1 => drop(self.queued.notify_one()),
+            _ => drop(self.queued.notify_all()),
+        }
+    }
+
+    fn waiting(&self) -> usize {
+        self.queue.lock().len()
+    }
+
+    fn start(self: Arc<Self>, shard: &Arc<Shard>) {
+        for _ in 0..self.threads {
+            let lanes = self.clone();
+            shard.spawn(move |shard| lanes.work(&shard));
+        }
+    }
+}

@@ -1,0 +1,290 @@
+"""The drives of a storage switch: files and devices by io_uring or threads, real drives by identity, models."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackloop.errors import ToolError
+from rackloop.lab import load_profile
+from rackloop.seed import stream
+from tests.nbd_wire import EINVAL, FLUSH, FUA, TRIM, WRITE_ZEROES, NbdWire
+from tests.nbdkit_process import serving_unix
+from tests.storageswitch_process import RunningSwitch, running_switch, two_tenants
+
+SIZE = 8 << 20
+SHARE = SIZE // 2
+EPERM, ESHUTDOWN = 1, 108
+SERIAL, WWN = "RL000001", "5000c500a0000001"
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    path = tmp_path / "drive.img"
+    path.write_bytes(bytes(SIZE))
+    return path
+
+
+@pytest.mark.parametrize("access", ["ring", "threads"])
+def test_a_file_is_reached_as_it_was_asked_for(access: str, image: Path) -> None:
+    drive = {"kind": "file", "path": str(image), "access": access}
+    data = stream(7, access).randbytes(64 << 10)
+    with running_switch(two_tenants(drive=drive)) as switch, NbdWire(switch.nbd, "b") as b:
+        state = switch.drive()
+        assert (state["access"], state["fallback"], state["writable"]) == (access, None, True)
+        assert b.write(8192, data) == 0
+        # No multiple of a block: it goes through the page cache, which is of the same file.
+        assert b.write(8192 + 100, b"x" * 13) == 0
+        assert b.write(4096 * 9, b"y" * 4096, flags=FUA) == 0
+        assert b.plain(WRITE_ZEROES, 4096 * 5, 4096) == 0
+        assert b.plain(TRIM, 4096 * 6, 4096) == 0
+        assert b.plain(FLUSH) == 0
+        expected = bytearray(bytes(8192) + data)
+        expected[8292:8305] = b"x" * 13
+        expected[4096 * 9 : 4096 * 10] = b"y" * 4096
+        expected[4096 * 5 : 4096 * 7] = bytes(8192)
+        assert b.read(0, len(expected)) == (0, bytes(expected))
+        assert b.read(8192 + 77, 1000) == (0, bytes(expected[8192 + 77 :][:1000]))
+    assert image.read_bytes()[SHARE : SHARE + len(expected)] == bytes(expected)
+
+
+def test_a_ring_takes_more_requests_than_it_has_places(image: Path) -> None:
+    drive = {"kind": "file", "path": str(image), "access": "ring", "depth": 3}
+    with running_switch(two_tenants(drive=drive)) as switch:
+        jobs = [f"--name={name} --uri={switch.uri(name)} --bs={bs}" for name, bs in (("a", "4k"), ("b", "48k"))]
+        always = "--ioengine=nbd --rw=randwrite --iodepth=32 --verify=crc32c --verify_state_save=0"
+        command = ["fio", *always.split(), f"--size={SHARE}", *" ".join(jobs).split()]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr + done.stdout
+        assert (switch.drive()["waiting"], switch.scheduler()["at_drive"]) == (0, 0)
+
+
+def test_a_file_that_shrinks_below_its_drive_fails_reads(image: Path) -> None:
+    drive = {"kind": "file", "path": str(image), "access": "ring"}
+    with running_switch(two_tenants(drive=drive)) as switch, NbdWire(switch.nbd, "a") as a:
+        assert a.read(0, 4096) == (0, bytes(4096))
+        with image.open("r+b") as file:
+            file.truncate(0)
+        errno, _ = a.read(0, 4096)
+        assert errno == 5
+        assert switch.scheduler()["tenants"][0]["failed"] == 1
+
+
+MODEL = {"kind": "model", "bytes": 64 << 20, "sector_bytes": 4096}
+
+
+def nvme() -> dict[str, Any]:
+    return dict(load_profile("nvme-ssd").timing)
+
+
+def test_a_model_takes_the_time_of_its_profile() -> None:
+    drive = MODEL | {"timing": nvme(), "prepare": prepared(("sequential", 1))}
+    with running_switch(two_tenants(drive=drive)) as switch, NbdWire(switch.nbd, "a") as a:
+        assert a.write(0, b"a" * 8192) == 0
+        assert a.read(0, 8192) == (0, b"a" * 8192)
+        assert a.write(512, b"a" * 512) == EINVAL
+        for number in range(50):
+            assert a.read(number * 4096, 4096)[0] == 0
+        latency = switch.tenant("a")["latency"]["read"]["drive_ns"]
+        # The model's own time, which does not depend on how busy this machine is: some 67 us a read.
+        assert 20_000 < latency["mean"] < 200_000
+        state = switch.drive()
+        assert (state["access"], state["bytes"]) == ("model", 64 << 20)
+        assert state["lateness_ns"]["n"] >= 52
+
+
+def prepared(*passes: tuple[str, float]) -> list[dict[str, Any]]:
+    loads = [
+        {
+            "kind": "load",
+            "name": pattern,
+            "pattern": pattern,
+            "read_percent": 0,
+            "block_bytes": 4096 if pattern == "random" else 131072,
+            "arrivals": {"depth": 128 if pattern == "random" else 32},
+            "until": {"passes": count},
+        }
+        for pattern, count in passes
+    ]
+    return [*loads, {"kind": "idle", "name": "rest", "seconds": 10}]
+
+
+# So slow that this machine keeps it busy however busy it is itself: one die, and hardly any buffer.
+SLOW = {"channels": 1, "dies_per_channel": 1, "planes": 1, "page_kib": 16, "program_us": 1000, "write_buffer_kib": 64}
+
+
+def test_a_fragmented_model_writes_more_slowly_than_a_clean_one() -> None:
+    means = []
+    for prepare in (prepared(("sequential", 1)), prepared(("sequential", 1), ("random", 3))):
+        drive = MODEL | {"timing": nvme() | SLOW, "seed": 7, "prepare": prepare}
+        with running_switch(two_tenants(drive=drive)) as switch, NbdWire(switch.nbd, "a") as a:
+            places = stream(7, "writes")
+            for _ in range(20):
+                for _ in range(64):
+                    a.send(1, places.randrange((32 << 20) // 4096) * 4096, 4096, bytes(4096))
+                for _ in range(64):
+                    assert a.reply()[1] == 0
+            means.append(switch.tenant("a")["latency"]["write"]["drive_ns"]["mean"])
+    clean, fragmented = means
+    assert fragmented > 1.5 * clean
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"timing": {"kind": "tape"}}, "drive.timing: unknown variant `tape`"),
+        ({"timing": {"kind": "ideal"}, "bytes": 1000}, "bytes 1000 is not a number of sectors"),
+        ({"timing": {"kind": "ideal"}, "sector_bytes": 520}, "sector_bytes 520"),
+        ({"timing": {"kind": "ideal"}, "prepare": [{"kind": "sanitize", "name": "new"}]}, "its kind only measures"),
+        ({"timing": {"kind": "ideal"}, "prepare": [{"kind": "nap"}]}, "drive.prepare: unknown variant `nap`"),
+    ],
+)
+def test_a_bad_model_is_refused_in_one_line(changes: dict[str, Any], part: str) -> None:
+    with pytest.raises(ToolError) as error, running_switch(two_tenants(drive=MODEL | changes)):
+        pass
+    assert part in str(error.value)
+
+
+class FakeServer:
+    """A server with the drive sda, for which a regular file stands, seen through mount namespaces."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        for folder in ("dev", "sys/devices/sda/device", "sys/class/block", "sys/dev/block"):
+            (root / folder).mkdir(parents=True)
+        self.node = root / "dev/sda"
+        self.node.write_bytes(bytes(SIZE))
+        drive = root / "sys/devices/sda"
+        (drive / "dev").write_text("8:0\n")
+        (drive / "size").write_text(f"{SIZE // 512}\n")
+        (drive / "device/vpd_pg80").write_bytes(b"\0\x80\0\x08" + SERIAL.encode())
+        (drive / "device/wwid").write_text(f"naa.{WWN}\n")
+        (root / "sys/class/block/sda").symlink_to("../../devices/sda")
+        (root / "sys/dev/block/8:0").symlink_to("../../devices/sda")
+
+    @property
+    def inside(self) -> tuple[str, ...]:
+        """The start of a command that runs on the server."""
+        binds = ("--bind", f"{self.root}/sys", "/sys", "--bind", f"{self.root}/dev", "/dev")
+        return ("bwrap", "--die-with-parent", "--dev-bind", "/", "/", *binds)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> FakeServer:
+    return FakeServer(tmp_path / "server")
+
+
+def real_drive(**changes: Any) -> dict[str, Any]:
+    drive = {"kind": "device", "node": "/dev/sda", "serial": SERIAL, "size": SIZE, "wwn": WWN}
+    return two_tenants(drive=drive | changes)
+
+
+@pytest.fixture(params=["ring", "threads"])
+def way(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_a_real_drive_is_only_read_without_the_guard_s_permission(server: FakeServer, way: str) -> None:
+    server.node.write_bytes(b"\x07" * SIZE)
+    with (
+        running_switch(real_drive(access=way), before=server.inside) as switch,
+        NbdWire(switch.nbd, "a") as a,
+    ):
+        assert a.write(0, b"x" * 4096) == EPERM
+        assert a.plain(TRIM, 0, 4096) == EPERM
+        assert a.read(4096, 8192) == (0, b"\x07" * 8192)
+        assert not switch.drive()["writable"]
+    assert server.node.read_bytes() == b"\x07" * SIZE
+
+
+@pytest.fixture
+def written(server: FakeServer, way: str) -> Iterator[RunningSwitch]:
+    permission = (f"--allow-write={SERIAL}", "--claimed")
+    with running_switch(real_drive(access=way), before=server.inside, options=permission) as switch:
+        yield switch
+
+
+def test_one_permission_is_for_every_tenant_of_the_drive(written: RunningSwitch, server: FakeServer) -> None:
+    with NbdWire(written.nbd, "a") as a, NbdWire(written.nbd, "b") as b:
+        assert a.write(0, b"a" * 4096) == 0
+        assert b.write(0, b"b" * 4096, flags=FUA) == 0
+        # Beside the page cache there is no smaller block.
+        assert a.write(100, b"x" * 13) == EINVAL
+        assert a.plain(WRITE_ZEROES, 512, 512) == 0
+        assert written.drive()["writable"]
+    content = server.node.read_bytes()
+    assert content[:4096] == b"a" * 512 + bytes(512) + b"a" * 3072
+    assert content[SHARE : SHARE + 4096] == b"b" * 4096
+
+
+def test_a_drive_that_goes_away_fails_what_cannot_be_done_any_more(written: RunningSwitch, server: FakeServer) -> None:
+    with NbdWire(written.nbd, "a") as a:
+        assert a.read(0, 4096) == (0, bytes(4096))
+        (server.root / "sys/devices/sda").rename(server.root / "sys/devices/gone")
+        with server.node.open("r+b") as node:
+            node.truncate(0)
+        assert a.read(0, 4096) == (ESHUTDOWN, b"")
+
+
+def test_a_drive_that_another_holds_is_not_written(server: FakeServer) -> None:
+    permission = (f"--allow-write={SERIAL}",)
+    with (
+        running_switch(real_drive(), before=server.inside, options=permission),
+        pytest.raises(ToolError) as error,
+        running_switch(real_drive(), before=server.inside, options=permission),
+    ):
+        pass
+    assert "drive.node /dev/sda: it is in use" in str(error.value)
+
+
+def test_a_simulated_drive_is_the_export_that_its_node_names(server: FakeServer, tmp_path: Path) -> None:
+    with serving_unix(tmp_path / "drive.sock", ["memory", str(SIZE)]) as path:
+        server.node.write_text(f"nbd+unix:///?socket={path}\n")
+        for options, errno in (((), EPERM), ((f"--allow-write={SERIAL}", "--claimed"), 0)):
+            with (
+                running_switch(real_drive(), before=server.inside, options=options) as switch,
+                NbdWire(switch.nbd, "b") as b,
+            ):
+                assert b.write(0, b"b" * 4096) == errno
+                assert (switch.drive()["access"], switch.drive()["bytes"]) == ("nbd", SIZE)
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "part"),
+    [
+        ({"serial": "OTHER"}, (), "its serial is RL000001, not OTHER"),
+        ({"wwn": "5000c500a00000ff"}, (), "its wwid is naa.5000c500a0000001"),
+        ({"size": SIZE * 2}, (), f"it has {SIZE} bytes, not {SIZE * 2}"),
+        ({"node": "/dev/sdz"}, (), "is it plugged in?"),
+        ({}, ("--allow-write=OTHER", "--claimed"), "--allow-write is for drive OTHER"),
+        ({}, ("--claimed",), "--claimed says nothing without --allow-write"),
+        ({"size": 0}, (), "size is 0"),
+    ],
+)
+def test_another_drive_is_neither_read_nor_written(
+    changes: dict[str, Any], options: tuple[str, ...], part: str, server: FakeServer
+) -> None:
+    with (
+        pytest.raises(ToolError) as error,
+        running_switch(real_drive(**changes), before=server.inside, options=options),
+    ):
+        pass
+    assert part in str(error.value)
+
+
+def test_an_unknown_option_is_refused_by_name() -> None:
+    with pytest.raises(ToolError) as error, running_switch(two_tenants(), options=("--alow-write=A",)):
+        pass
+    assert "--alow-write" in str(error.value)
+
+
+def test_where_there_is_no_ring_the_state_says_why(image: Path) -> None:
+    drive = {"kind": "file", "path": str(image)}
+    with running_switch(two_tenants(drive=drive)) as switch:
+        drive_state = switch.drive()
+        assert (drive_state["access"] == "ring") == (drive_state["fallback"] is None), json.dumps(drive_state)
