@@ -194,6 +194,25 @@ def _tail(found: Found) -> Figure:
     return tail_ranges(panels, "Tail latency of schedulers (simulated)", caption)
 
 
+def _distribution(found: Found) -> Figure:
+    from rackloop_reports.plots import LinePanel, line_panels
+
+    panels = [
+        LinePanel(
+            f"{kind.name} of {_title(scenario, outcomes)}",
+            "One request of so many takes longer",
+            "Latency",
+            {name: outcome.distribution(kind.name) for name, outcome in outcomes.items()},
+            "s",
+            is_log2=True,
+        )
+        for scenario, outcomes in _by_scenario(found).items()
+        for kind in scenario.kinds
+    ]
+    caption = _caption(found, "All tenants of a kind over all seeds, from arrival to completion.")
+    return line_panels(panels, "Distribution of latency by schedulers (simulated)", caption)
+
+
 def _tenants(found: Found) -> Figure:
     from rackloop_reports.plots import LinePanel, line_panels
 
@@ -265,6 +284,7 @@ _FIGURES: dict[str, Callable[[Found], Figure]] = {
     "tenants": _tenants,
     "utilisation": _utilisation,
     "tail-latency": _tail,
+    "distribution": _distribution,
     "interference": _interference,
     "time-lines": _time_lines,
     "sweeps": _sweeps,
