@@ -23,5 +23,7 @@ from rackloop_models.tenancy._series import interference as interference
 from rackloop_models.tenancy._series import time_line as time_line
 from rackloop_models.tenancy._shares import Figure as Figure
 from rackloop_models.tenancy._shares import shares_of as shares_of
+from rackloop_models.tenancy._sweeps import BehindBox as BehindBox
 from rackloop_models.tenancy._sweeps import Sweep as Sweep
+from rackloop_models.tenancy._sweeps import behind_box as behind_box
 from rackloop_models.tenancy._sweeps import sweeps as sweeps

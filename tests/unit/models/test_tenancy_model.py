@@ -16,8 +16,11 @@ from rackloop.errors import BadInput
 from rackloop.lab import Profile, load_profile
 from rackloop_models.drives import (
     Bursts,
+    Cores,
     Depth,
     DriveSim,
+    Hardware,
+    Link,
     Rate,
     TraceReplay,
     WeightedOperation,
@@ -29,6 +32,7 @@ from rackloop_models.tenancy import (
     Outcome,
     Scenario,
     Timing,
+    behind_box,
     claims,
     load_scenarios,
     measured,
@@ -89,6 +93,21 @@ class Host(RunOnlyExecutor):
                     "tenants": tenants,
                     "states": None,
                     "snapshot": {},
+                }
+            case "box":
+                acted = self._answer({**experiment, "kind": "tenants"})
+                added = {"drive": 0, "read_phases_ns": None, "write_phases_ns": None}
+                path = {"utilisation": 0.5, "bytes_per_s": 1.0}
+                return named | {
+                    "scheduler": acted["scheduler"],
+                    "start_s": 0,
+                    "seconds": 1,
+                    "total": figures(1.0, 1),
+                    "tenants": [tenant | added for tenant in acted["tenants"]],
+                    "drives": [{"states": None, "snapshot": {}}],
+                    "cores": [{"utilisation": 0.5}],
+                    "link": {"to_box": path, "from_box": path},
+                    "memory": None,
                 }
             case "load":
                 total = figures(1.0, 1)
@@ -204,6 +223,18 @@ def test_a_sweep_changes_one_parameter() -> None:
     assert buffers == [2048, 4096, 8192, 16384, 32768, 8192]
     given = [act["scheduler"] for act in host.documents[-1]["experiments"] if act["name"].endswith(("0", "4"))]
     assert given == [{"kind": "gimbal", "virtual_slots": 8}, {"kind": "gimbal", "virtual_slots": 128}]
+
+
+def test_a_drive_behind_a_box_is_shared_as_one_that_is_not() -> None:
+    host = Host()
+    sim = DriveSim(host, load_profile("nvme-ssd"), size_bytes=4 * GIB, seed=3, binary="drivesim")
+    hardware = Hardware(Cores(count=4, submission_us=1, completion_us=1), Link(mb_s=12_500))
+    found = behind_box(sim, hardware, Timing(1.0, 0.5), SOON)
+    # One alone gets 10 MB/s, as each of sixteen does without a scheduler; with one every other gets 30.
+    assert found.shares == {"none": {"read-4k": 16, "write-4k": 16}, "gimbal": {"read-4k": 16, "write-4k": 48}}
+    boxes = [act for document in host.documents for act in document["experiments"] if act["kind"] == "box"]
+    assert [len(act["tenants"]) for act in boxes] == [1, 1, 16, 16]
+    assert all(act["hardware"]["cores"]["count"] == 4 for act in boxes)
 
 
 def test_tenants_have_regions_of_their_own() -> None:
