@@ -32,7 +32,7 @@ def test_the_schedulers_are_compared(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert min(cost) < 5, "writes that the buffer absorbs become cheap"
     before = [rate for at_s, rate in clean["bandwidths"]["writes"] if at_s < 0.9]
     assert set(before) == {0}
-    for name in ("fairness", "tenants", "utilisation", "tail-latency", "interference", "time-lines"):
+    for name in ("fairness", "tenants", "utilisation", "tail-latency", "distribution", "interference", "time-lines"):
         assert (out / f"{name}.svg").read_bytes().startswith(b"<?xml")
         assert f"![{name}]({name}.svg)" in (out / "index.md").read_text()
 

@@ -22,6 +22,8 @@ from rack_reference import PAGE as RACK
 from rack_reference import page as rack_page
 from rackloop.lab import load_profile
 from rackloop_cli.main import app
+from scenario_reference import PAGE as SCENARIOS
+from scenario_reference import page as scenarios_page
 from testplan_reference import PAGE as TEST_PLANS
 from testplan_reference import page as plans_page
 from tests.meta.tree import ROOT, check, files, shown
@@ -153,6 +155,11 @@ def test_the_test_plans_are_documented_as_they_declare_themselves() -> None:
 def test_the_page_of_fixtures_is_what_the_code_has() -> None:
     written = FIXTURES.read_text(encoding="utf-8")
     assert written == fixtures_page(), "run: python tools/fixtures_reference.py"
+
+
+def test_the_page_of_scenario_files_has_the_keys_that_the_code_has() -> None:
+    written = SCENARIOS.read_text(encoding="utf-8")
+    assert written == scenarios_page(), "run: python tools/scenario_reference.py"
 
 
 def test_the_page_of_the_rack_is_what_the_code_and_the_shipped_labs_have() -> None:

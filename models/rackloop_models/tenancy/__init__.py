@@ -2,6 +2,10 @@
 
 from rackloop_models.tenancy._claims import Claim as Claim
 from rackloop_models.tenancy._claims import claims as claims
+from rackloop_models.tenancy._distribution import Buckets as Buckets
+from rackloop_models.tenancy._distribution import exceedance as exceedance
+from rackloop_models.tenancy._distribution import merged as merged
+from rackloop_models.tenancy._distribution import quantile_ns as quantile_ns
 from rackloop_models.tenancy._measure import Outcome as Outcome
 from rackloop_models.tenancy._measure import TenantOutcome as TenantOutcome
 from rackloop_models.tenancy._measure import Timing as Timing
@@ -19,5 +23,7 @@ from rackloop_models.tenancy._series import interference as interference
 from rackloop_models.tenancy._series import time_line as time_line
 from rackloop_models.tenancy._shares import Figure as Figure
 from rackloop_models.tenancy._shares import shares_of as shares_of
+from rackloop_models.tenancy._sweeps import BehindBox as BehindBox
 from rackloop_models.tenancy._sweeps import Sweep as Sweep
+from rackloop_models.tenancy._sweeps import behind_box as behind_box
 from rackloop_models.tenancy._sweeps import sweeps as sweeps

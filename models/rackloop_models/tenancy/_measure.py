@@ -23,6 +23,7 @@ from rackloop_models.drives import (
     Tenants,
     TenantsResult,
 )
+from rackloop_models.tenancy._distribution import Buckets, Exceedance, exceedance, merged
 from rackloop_models.tenancy._scenarios import Condition, Scenario
 from rackloop_models.tenancy._shares import Figure, Shares, shares_of
 from rackloop_oracles.fairness import standalone_maximum
@@ -51,6 +52,7 @@ class TenantOutcome:
     alone_bytes_per_s: float
     f_util: float
     latency_ns: Latency | None
+    latency_buckets: Buckets
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,10 @@ class Outcome:
     def of_kind(self, kind: str) -> list[TenantOutcome]:
         """The tenants of a kind."""
         return [tenant for tenant in self.tenants if tenant.kind == kind]
+
+    def distribution(self, kind: str) -> Exceedance:
+        """The latencies of all tenants of a kind over all seeds, in seconds: one of so many takes longer."""
+        return exceedance(merged(tenant.latency_buckets for tenant in self.of_kind(kind)))
 
     def worst_ns(self, quantile: str, kind: str | None = None) -> float | None:
         """A quantile of latency of that tenant, of all or of a kind, for which it is longest."""
@@ -118,6 +124,8 @@ def measured(
     Raises BadInput where tenants do not fit or drivesim refuses something, ToolError where it fails, DeadlineExceeded.
     """
     size_bytes = next(iter(sims.values())).size_bytes
+    for scenario in scenarios:
+        scenario.require_times(timing.warm_up_s + timing.seconds)
     keys = [(scenario, count) for scenario in scenarios for count in counts]
     cells = [cell for seed in sims for key in keys for cell in _cells(seed, *key, size_bytes, list(schedulers))]
     found = _run(sims, cells, schedulers, timing, deadline, progress)
@@ -194,6 +202,7 @@ def _experiment(cell: _Cell, schedulers: Mapping[str, Mapping[str, Any]], timing
         tenants=cell.loads,
         warm_up_s=timing.warm_up_s,
         seconds=timing.seconds,
+        histograms=True,
     )
 
 
@@ -219,6 +228,7 @@ def _outcome(cells: Sequence[_Cell], scheduler: str, found: Mapping[_Cell, Tenan
             bytes_per_s=_mean([row[place] for row in rates]),
             alone_bytes_per_s=_mean([row[place] for row in alone]),
             f_util=shares.f_utils[place],
+            latency_buckets=merged(row[place].latency_buckets for row in results),
             latency_ns=_latency([row[place].total.latency_ns for row in results]),
         )
         for place, kind in enumerate(kinds)

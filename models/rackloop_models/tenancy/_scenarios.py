@@ -8,36 +8,87 @@ from typing import Literal
 
 from rackloop.errors import BadInput
 from rackloop.units import format_quantity
-from rackloop_models.drives import Depth, Pattern, Rate, Region, Slo, Tenant, TenantLoad
+from rackloop_models.drives import (
+    Bursts,
+    Depth,
+    Pattern,
+    Priority,
+    Rate,
+    Region,
+    Slo,
+    Tenant,
+    TenantLoad,
+    TraceReplay,
+    WeightedOperation,
+    WeightedSize,
+)
 
 Condition = Literal["clean", "fragmented"]
 CONDITIONS: tuple[Condition, ...] = ("clean", "fragmented")
 KIB = 1 << 10
+_SECTOR_BYTES = 512
 
 
 @dataclass(frozen=True, kw_only=True)
 class TenantKind:
-    """Tenants that are alike. A drive is shared out in equal regions, unless ``region_bytes`` says what each has."""
+    """Tenants that are alike. A drive is shared out in equal regions, unless ``region_bytes`` says what each has.
+
+    One of ``block_bytes``, ``sizes``, ``operations`` and ``trace`` says what they ask for; ``pattern`` and
+    ``read_percent`` are of the first two. A trace without ``arrivals`` comes at its own times. Times are since the
+    beginning of the warm-up.
+    """
 
     name: str
-    block_bytes: int
-    arrivals: Depth | Rate
+    arrivals: Depth | Rate | None
+    block_bytes: int | None = None
+    sizes: tuple[WeightedSize, ...] | None = None
+    operations: tuple[WeightedOperation, ...] | None = None
+    trace: TraceReplay | None = None
     read_percent: float = 100.0
     pattern: Pattern = "random"
     region_bytes: int | None = None
     weight: float = 1.0
     slo: Slo | None = None
+    priority: Priority = "medium"
+    follows_credit: bool = False
+    bursts: Bursts | None = None
+    joins_s: float = 0.0
+    leaves_s: float | None = None
+
+    @property
+    def largest_bytes(self) -> int:
+        """The largest request; of a trace, whose requests are cut to fit, a sector."""
+        of_sizes = [one.block_bytes for one in self.sizes or ()]
+        of_operations = [one.block_bytes for one in self.operations or ()]
+        return max([*of_sizes, *of_operations, self.block_bytes or _SECTOR_BYTES])
+
+    @property
+    def only_reads(self) -> bool:
+        """Whether it never writes, as far as is known without reading a trace, and promises as much."""
+        if self.slo is not None and self.slo.read_percent < 100.0:
+            return False
+        if self.operations is not None:
+            return all(one.operation == "read" for one in self.operations)
+        return self.trace is None and self.read_percent == 100.0
 
     def load(self, name: str, region: Region) -> TenantLoad:
         """The load of one tenant."""
-        only_reads = self.read_percent == 100.0 and (self.slo is None or self.slo.read_percent == 100.0)
+        has_places = self.block_bytes is not None or self.sizes is not None
         return TenantLoad(
-            tenant=Tenant(name=name, weight=self.weight, slo=self.slo, read_only=only_reads),
-            pattern=self.pattern,
+            tenant=Tenant(name=name, weight=self.weight, slo=self.slo, read_only=self.only_reads),
+            pattern=self.pattern if has_places else None,
             block_bytes=self.block_bytes,
+            sizes=self.sizes,
+            operations=self.operations,
+            trace=self.trace,
             arrivals=self.arrivals,
-            read_percent=self.read_percent,
+            read_percent=self.read_percent if has_places else None,
             region=region,
+            priority=self.priority,
+            follows_credit=self.follows_credit,
+            bursts=self.bursts,
+            joins_s=self.joins_s,
+            disconnects_s=self.leaves_s,
         )
 
 
@@ -75,6 +126,16 @@ class Scenario:
                 f"scenario {self.name}: {count} tenants are fewer than its {len(self.kinds)} kinds of tenants"
             )
 
+    def require_times(self, whole_s: float) -> None:
+        """Raise BadInput where a tenant would come or go after the end, or go before it comes."""
+        for kind in self.kinds:
+            end_s = whole_s if kind.leaves_s is None else kind.leaves_s
+            if not kind.joins_s < end_s <= whole_s:
+                raise BadInput(
+                    f"scenario {self.name}: tenants of kind {kind.name} join at {kind.joins_s:g} s and leave at "
+                    f"{end_s:g} s of {whole_s:g} s; let them join before they leave, or give more --seconds"
+                )
+
     def _regions(self, kinds: list[TenantKind], size_bytes: int) -> list[Region]:
         given = sum(kind.region_bytes or 0 for kind in kinds)
         open_ended = sum(kind.region_bytes is None for kind in kinds)
@@ -84,15 +145,15 @@ class Scenario:
                 f"scenario {self.name}: the regions of its {len(kinds)} tenants are {format_quantity(given, 'B')} "
                 f"together, and the drive has {drive}; give a larger --size, fewer --tenants, or smaller regions"
             )
-        largest = max(kind.block_bytes for kind in kinds)
+        largest = max(kind.largest_bytes for kind in kinds)
         each = (size_bytes - given) // max(open_ended, 1) // largest * largest
         regions, at = [], 0
         for kind in kinds:
             length = kind.region_bytes or each
-            if length < kind.block_bytes:
+            if length < kind.largest_bytes:
                 raise BadInput(
                     f"scenario {self.name}: a drive of {drive} leaves each of {len(kinds)} tenants "
-                    f"{format_quantity(length, 'B')}, less than one block of {format_quantity(kind.block_bytes, 'B')}"
+                    f"{format_quantity(length, 'B')}, less than one block of {format_quantity(kind.largest_bytes, 'B')}"
                 )
             regions.append(Region(at, length))
             at += length

@@ -9,10 +9,11 @@ from typing import Any
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput
 from rackloop.lab import Profile
-from rackloop_models.drives import DriveSim
-from rackloop_models.tenancy._measure import Timing, measured
+from rackloop_models.drives import PREPARATIONS, REST, Box, BoxResult, DriveSim, Hardware, TenantLoad
+from rackloop_models.tenancy._measure import STATES, Timing, measured
 from rackloop_models.tenancy._scenarios import SCENARIOS, Scenario
 from rackloop_models.tenancy._series import Points
+from rackloop_models.tenancy._shares import shares_of
 
 MakeSim = Callable[[Profile], DriveSim]
 
@@ -20,6 +21,7 @@ SLOTS = (8, 16, 32, 64, 128)
 _BUFFERS = (0.25, 0.5, 1.0, 2.0, 4.0)
 _COUNT = 16
 _BUFFER = "write_buffer_kib"
+_MIX = ("kinds-4k", "clean")
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ def sweeps(make: MakeSim, profile: Profile, timing: Timing, deadline: Deadline) 
 
     ``make`` gives the drives of a profile. Raises as DriveSim.run; a buffer that the drive model refuses is left out.
     """
-    scenario = next(one for one in SCENARIOS if (one.name, one.condition) == ("kinds-4k", "clean"))
+    scenario = next(one for one in SCENARIOS if (one.name, one.condition) == _MIX)
     own_kib = int(profile.timing[_BUFFER])
     by_buffer = {}
     for factor in _BUFFERS:
@@ -68,3 +70,51 @@ def _shares(
     schedulers = {str(number): {"kind": "gimbal", **one} for number, one in enumerate(parameters)}
     outcomes = measured({0: sim}, (scenario,), (_COUNT,), schedulers, timing, deadline, lambda *_: None)
     return [{kind: figure.value for kind, figure in one.kinds.items()} for one in outcomes]
+
+
+@dataclass(frozen=True)
+class BehindBox:
+    """The mean f-Util of each kind of tenants by scheduler, of a scenario whose drive is behind cores and a link."""
+
+    scenario: Scenario
+    count: int
+    shares: Mapping[str, Mapping[str, float]]
+
+
+def behind_box(sim: DriveSim, hardware: Hardware, timing: Timing, deadline: Deadline) -> BehindBox:
+    """The scenario of the sweeps with its drive behind a box's cores and link. Raises as DriveSim.run."""
+    scenario = next(one for one in SCENARIOS if (one.name, one.condition) == _MIX)
+    loads = scenario.tenants(_COUNT, sim.size_bytes)
+    kinds = [scenario.kind_of(number).name for number in range(_COUNT)]
+    alone = {
+        kind: _box_rates(sim, hardware, [loads[kinds.index(kind)]], "none", timing, deadline)[0]
+        for kind in dict.fromkeys(kinds)
+    }
+    found = {}
+    for scheduler in ("none", "gimbal"):
+        together = _box_rates(sim, hardware, loads, scheduler, timing, deadline)
+        shares = shares_of(kinds, [[alone[kind] for kind in kinds]], [together], seed=0)
+        found[scheduler] = {kind: figure.value for kind, figure in shares.kinds.items()}
+    return BehindBox(scenario, _COUNT, found)
+
+
+def _box_rates(
+    sim: DriveSim,
+    hardware: Hardware,
+    loads: Sequence[TenantLoad],
+    scheduler: str,
+    timing: Timing,
+    deadline: Deadline,
+) -> list[float]:
+    """The bandwidth of each tenant, on a clean drive that is as new."""
+    act = Box(
+        name=f"{len(loads)} tenants {scheduler} behind a box",
+        hardware=hardware,
+        tenants=tuple(loads),
+        scheduler={"kind": scheduler},
+        warm_up_s=timing.warm_up_s,
+        seconds=timing.seconds,
+    )
+    found = sim.run([*PREPARATIONS[STATES["clean"]], REST, act], deadline)
+    (result,) = (one for one in found if isinstance(one, BoxResult))
+    return [tenant.total.bytes_per_s or 0.0 for tenant in result.tenants]

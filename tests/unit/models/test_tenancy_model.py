@@ -14,16 +14,29 @@ from rackloop.abilities import Completed
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput
 from rackloop.lab import Profile, load_profile
-from rackloop_models.drives import Depth, DriveSim, Rate
+from rackloop_models.drives import (
+    Bursts,
+    Cores,
+    Depth,
+    DriveSim,
+    Hardware,
+    Link,
+    Rate,
+    TraceReplay,
+    WeightedOperation,
+    WeightedSize,
+)
 from rackloop_models.tenancy import (
     SCENARIOS,
     Figure,
     Outcome,
     Scenario,
     Timing,
+    behind_box,
     claims,
     load_scenarios,
     measured,
+    quantile_ns,
     shares_of,
     sweeps,
 )
@@ -68,6 +81,7 @@ class Host(RunOnlyExecutor):
                         "intervals": None,
                         "dropped": 0,
                         "device_latency_ns": None,
+                        "latency_buckets": [[100, 30], [200, 10]],
                     }
                     tenants.append(
                         {"name": load["tenant"]["name"], "total": total, "reads": total, "writes": total} | rest
@@ -79,6 +93,21 @@ class Host(RunOnlyExecutor):
                     "tenants": tenants,
                     "states": None,
                     "snapshot": {},
+                }
+            case "box":
+                acted = self._answer({**experiment, "kind": "tenants"})
+                added = {"drive": 0, "read_phases_ns": None, "write_phases_ns": None}
+                path = {"utilisation": 0.5, "bytes_per_s": 1.0}
+                return named | {
+                    "scheduler": acted["scheduler"],
+                    "start_s": 0,
+                    "seconds": 1,
+                    "total": figures(1.0, 1),
+                    "tenants": [tenant | added for tenant in acted["tenants"]],
+                    "drives": [{"states": None, "snapshot": {}}],
+                    "cores": [{"utilisation": 0.5}],
+                    "link": {"to_box": path, "from_box": path},
+                    "memory": None,
                 }
             case "load":
                 total = figures(1.0, 1)
@@ -144,6 +173,16 @@ def test_a_tenant_alone_has_its_own_load_and_region() -> None:
     assert alone["arrivals"] == {"depth": 4}
 
 
+def test_a_distribution_is_that_of_all_tenants_of_a_kind() -> None:
+    none, _ = outcomes_of(Host(), SIZES, seeds=range(2))
+    # Two tenants over two seeds: 160 requests, of which 120 took 100 ns at most.
+    assert none.tenants[0].latency_buckets == ((100, 60), (200, 20))
+    assert none.distribution("read-4k") == ((2, 100e-9), (4, 100e-9), (8, 200e-9), (16, 200e-9))
+    assert quantile_ns(((100, 3), (200, 1)), 0.75) == 100
+    assert quantile_ns(((100, 3), (200, 1)), 0.76) == 200
+    assert quantile_ns((), 0.5) is None
+
+
 def test_seeds_are_rounds_of_their_own() -> None:
     # Two tenants over six seeds; one alone gets 100, so that the mean f-Util of the readers is 2 x 60 / 100.
     alone = [[100.0, 50.0]] * 6
@@ -184,6 +223,18 @@ def test_a_sweep_changes_one_parameter() -> None:
     assert buffers == [2048, 4096, 8192, 16384, 32768, 8192]
     given = [act["scheduler"] for act in host.documents[-1]["experiments"] if act["name"].endswith(("0", "4"))]
     assert given == [{"kind": "gimbal", "virtual_slots": 8}, {"kind": "gimbal", "virtual_slots": 128}]
+
+
+def test_a_drive_behind_a_box_is_shared_as_one_that_is_not() -> None:
+    host = Host()
+    sim = DriveSim(host, load_profile("nvme-ssd"), size_bytes=4 * GIB, seed=3, binary="drivesim")
+    hardware = Hardware(Cores(count=4, submission_us=1, completion_us=1), Link(mb_s=12_500))
+    found = behind_box(sim, hardware, Timing(1.0, 0.5), SOON)
+    # One alone gets 10 MB/s, as each of sixteen does without a scheduler; with one every other gets 30.
+    assert found.shares == {"none": {"read-4k": 16, "write-4k": 16}, "gimbal": {"read-4k": 16, "write-4k": 48}}
+    boxes = [act for document in host.documents for act in document["experiments"] if act["kind"] == "box"]
+    assert [len(act["tenants"]) for act in boxes] == [1, 1, 16, 16]
+    assert all(act["hardware"]["cores"]["count"] == 4 for act in boxes)
 
 
 def test_tenants_have_regions_of_their_own() -> None:
@@ -248,6 +299,80 @@ def test_a_file_has_scenarios(tmp_path: Path) -> None:
     assert batch.tenant.slo is not None
     with pytest.raises(BadInput, match="regions of its 12 tenants are 6 GiB together, and the drive has 4 GiB"):
         scenario.tenants(12, 4 * GIB)
+
+
+MIXES = """\
+scenarios:
+  - name: mixes
+    tenants:
+      - name: store
+        operations:
+          - {operation: read, block: 4 KiB, weight: 9, priority: urgent}
+          - {operation: write, block: 1 MiB, weight: 1, pattern: sequential}
+        depth: 16
+        follows_credit: true
+        priority: low
+      - name: bursts
+        sizes: [{block: 4 KiB, weight: 3}, {block: 64 KiB, weight: 1}]
+        per_second: 100
+        bursts: {on: 10 ms, off: 40 ms}
+        joins: 100 ms
+        leaves: 2 s
+      - {name: replay, trace: {file: old.jsonl, speed: 2, repeat: true}}
+"""
+
+
+def test_a_file_has_mixes_bursts_and_traces(tmp_path: Path) -> None:
+    path = tmp_path / "mixes.yaml"
+    path.write_text(MIXES)
+    (tmp_path / "old.jsonl").write_text("")
+    (scenario,) = load_scenarios(path)
+    store, bursts, replay = scenario.tenants(3, 4 * GIB)
+    assert store.operations == (
+        WeightedOperation(operation="read", block_bytes=4096, weight=9, priority="urgent"),
+        WeightedOperation(operation="write", block_bytes=1 << 20, weight=1, pattern="sequential"),
+    )
+    assert (store.pattern, store.read_percent, store.block_bytes, store.tenant.read_only) == (None, None, None, False)
+    assert (store.follows_credit, store.priority) == (True, "low")
+    assert (bursts.bursts, bursts.joins_s, bursts.disconnects_s) == (Bursts(0.01, 0.04), 0.1, 2.0)
+    assert bursts.sizes == (WeightedSize(4096, 3), WeightedSize(65536, 1))
+    assert (bursts.pattern, bursts.read_percent, bursts.tenant.read_only) == ("random", 100.0, True)
+    assert (replay.trace, replay.arrivals) == (TraceReplay(str(tmp_path / "old.jsonl"), 2.0, True), None)
+    assert not replay.tenant.read_only, "a trace may write"
+    # Regions are of whole largest requests.
+    assert store.region is not None
+    assert store.region.length % (1 << 20) == 0
+    with pytest.raises(BadInput, match=r"tenants of kind bursts join at 0\.1 s and leave at 2 s of 1\.5 s"):
+        scenario.require_times(1.5)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("depth: 16", "depth: 16\n        block: 4 KiB", "tenant store has block and operations; give one of block"),
+        (
+            "        sizes: [{block: 4 KiB, weight: 3}, {block: 64 KiB, weight: 1}]\n",
+            "",
+            "tenant bursts has no requests",
+        ),
+        ("weight: 9", "weight: 0", "a number above zero"),
+        ("weight: 3", "weight: 0", "a number above zero"),
+        ("priority: low", "priority: lowest", "not known here; did you mean 'low'?"),
+        ("bursts: {on", "brusts: {on", "did you mean 'bursts'?"),
+        ("bursts: {on: 10 ms", "bursts: {on: 0 s", "a time above zero"),
+        ("depth: 16", "depth: 16\n        read_percent: 50", "operations says itself what is read where"),
+        ("file: old.jsonl", "file: new.jsonl", "there is no trace"),
+        ("repeat: true}", "repeat: true}, bursts: {on: 1 s, off: 1 s}", "a trace at its own times has no bursts"),
+    ],
+)
+def test_a_mix_with_a_mistake_is_refused(tmp_path: Path, old: str, new: str, said: str) -> None:
+    path = tmp_path / "mixes.yaml"
+    assert old in MIXES
+    path.write_text(MIXES.replace(old, new, 1))
+    (tmp_path / "old.jsonl").write_text("")
+    with pytest.raises(BadInput) as refused:
+        load_scenarios(path)
+    assert said in str(refused.value)
 
 
 @pytest.mark.parametrize(

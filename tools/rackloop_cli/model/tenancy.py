@@ -26,12 +26,22 @@ if TYPE_CHECKING:
 
 _COUNTS = (4, 8, 16)
 _WITHIN_S = 3600.0
+_CORES = 4
 
 
 def tenancy(request: TenancyRequest) -> int:
     """Run everything, print the tables, and write the page and the plots."""
     from rackloop_models.drives import DriveSim
-    from rackloop_models.tenancy import CONDITIONS, Timing, claims, interference, measured, sweeps, time_line
+    from rackloop_models.tenancy import (
+        CONDITIONS,
+        Timing,
+        behind_box,
+        claims,
+        interference,
+        measured,
+        sweeps,
+        time_line,
+    )
 
     schedulers = dict(scheduler_of(text) for text in each_once(request.schedulers or SCHEDULERS))
     scenarios = _scenarios(request)
@@ -60,8 +70,15 @@ def tenancy(request: TenancyRequest) -> int:
         def other(one: Profile) -> DriveSim:
             return DriveSim(executor, one, size_bytes=size_bytes, seed=request.seed)
 
+        behind = None
+        if with_series and request.with_sweeps:
+            from rackloop_models.remote_flash import A72
+
+            behind = behind_box(sim, A72.hardware(_CORES), timing, deadline)
         swept = sweeps(other, profile, timing, deadline) if with_series and request.with_sweeps else ()
-    found = Found(profile.name, profile.like, size_bytes, request, outcomes, claims(outcomes), beside, lines, swept)
+    found = Found(
+        profile.name, profile.like, size_bytes, request, outcomes, claims(outcomes), beside, lines, swept, behind
+    )
     if request.as_json:
         print_json(model="tenancy", **found.settings(), rows=rows(outcomes), claims=claim_rows(found.claims))
     else:

@@ -16,7 +16,7 @@ from rackloop_cli.shared.output import write_files
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rackloop_models.tenancy import Outcome, Scenario, TimeLine
+    from rackloop_models.tenancy import BehindBox, Outcome, Scenario, TimeLine
     from rackloop_reports.plots import LinePanel
 
 _QUANTILES = {"p50": "p50", "p99": "p99", "p99_9": "p99.9"}
@@ -62,6 +62,7 @@ def write(out: Path, found: Found) -> list[str]:
             }
             for one in found.sweeps
         ],
+        "behind_box": None if found.behind_box is None else {"f_util": dict(found.behind_box.shares)},
     }
     figures = {name: draw(found) for name, draw in _FIGURES.items() if name != "sweeps" or found.sweeps}
     texts = {
@@ -92,7 +93,21 @@ def _page(found: Found, figures: Sequence[str]) -> Iterator[str]:
     for name in figures:
         yield f"![{name}]({name}.svg)"
         yield ""
+    if found.behind_box is not None:
+        yield from behind_box_table(found.behind_box)
+        yield ""
     yield from outcomes_table(found.outcomes)
+
+
+def behind_box_table(found: BehindBox) -> Iterator[str]:
+    """The mean f-Utils behind a box, as Markdown."""
+    kinds = [kind.name for kind in found.scenario.kinds]
+    yield f"{found.scenario.name}, {found.scenario.condition}, {found.count} tenants, behind four A72 cores:"
+    yield ""
+    yield f"| scheduler | {' | '.join(f'f-Util {kind}' for kind in kinds)} |"
+    yield "|---" * (len(kinds) + 1) + "|"
+    for scheduler, shares in found.shares.items():
+        yield f"| {scheduler} | {' | '.join(f'{shares[kind]:.2f}' for kind in kinds)} |"
 
 
 def claims_table(found: Found) -> Iterator[str]:
@@ -194,6 +209,25 @@ def _tail(found: Found) -> Figure:
     return tail_ranges(panels, "Tail latency of schedulers (simulated)", caption)
 
 
+def _distribution(found: Found) -> Figure:
+    from rackloop_reports.plots import LinePanel, line_panels
+
+    panels = [
+        LinePanel(
+            f"{kind.name} of {_title(scenario, outcomes)}",
+            "One request of so many takes longer",
+            "Latency",
+            {name: outcome.distribution(kind.name) for name, outcome in outcomes.items()},
+            "s",
+            is_log2=True,
+        )
+        for scenario, outcomes in _by_scenario(found).items()
+        for kind in scenario.kinds
+    ]
+    caption = _caption(found, "All tenants of a kind over all seeds, from arrival to completion.")
+    return line_panels(panels, "Distribution of latency by schedulers (simulated)", caption)
+
+
 def _tenants(found: Found) -> Figure:
     from rackloop_reports.plots import LinePanel, line_panels
 
@@ -265,6 +299,7 @@ _FIGURES: dict[str, Callable[[Found], Figure]] = {
     "tenants": _tenants,
     "utilisation": _utilisation,
     "tail-latency": _tail,
+    "distribution": _distribution,
     "interference": _interference,
     "time-lines": _time_lines,
     "sweeps": _sweeps,

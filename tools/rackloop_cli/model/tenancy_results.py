@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rackloop_models.tenancy import Claim, Figure, Interference, Outcome, Sweep, TimeLine
+    from rackloop_models.tenancy import BehindBox, Claim, Figure, Interference, Outcome, Sweep, TimeLine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +44,7 @@ class Found:
     interference: Sequence[Interference]
     time_lines: Sequence[TimeLine]
     sweeps: Sequence[Sweep]
+    behind_box: BehindBox | None
 
     def settings(self) -> dict[str, Any]:
         """The subject of the results."""

@@ -1,0 +1,70 @@
+"""Remote flash with the real drivesim: cores, load, refusals; `rackloop model remote-flash` with bad input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from rackloop.clock import Deadline, RealClock
+from rackloop.lab import load_profile
+from rackloop_cli.main import main
+from rackloop_drivers.host import LocalExecutor
+from rackloop_models.drives import DriveSim
+from rackloop_models.remote_flash import X86, CurvePoint, added_s, admissions, load_sweep, scaling
+
+GIB = 1 << 30
+
+
+@pytest.fixture
+def sim() -> Iterator[DriveSim]:
+    with LocalExecutor(RealClock()) as executor:
+        yield DriveSim(executor, load_profile("nvme-ssd"), size_bytes=4 * GIB, seed=1)
+
+
+@pytest.fixture
+def deadline() -> Deadline:
+    return Deadline.after(RealClock(), 300)
+
+
+def test_one_drive_holds_any_number_of_cores_back(sim: DriveSim, deadline: Deadline) -> None:
+    found = scaling(sim, X86, 1, deadline)
+    assert [one.cores for one in found] == [1, 2, 3, 4]
+    assert {one.bound for one in found} == {"drives"}
+    # 400 K of the data sheet, within a quarter, and no more of more cores.
+    iops = [one.iops for one in found]
+    assert all(300e3 < one < 550e3 for one in iops)
+    assert max(iops) < 1.05 * min(iops)
+
+
+def test_the_tail_grows_with_the_load(sim: DriveSim, deadline: Deadline) -> None:
+    light, heavy = load_sweep(sim, X86, 1, 1, (50e3, 380e3), deadline)
+    assert light.iops == pytest.approx(50e3, rel=0.1)
+    assert 50e-6 < light.p95_s < heavy.p95_s
+
+
+def test_a_request_takes_what_the_box_was_given_to_add(sim: DriveSim, deadline: Deadline) -> None:
+    assert added_s(sim, X86, 1, deadline) == pytest.approx(21e-6, abs=0.1e-6)
+
+
+def test_an_objective_that_no_tenant_can_have_is_refused(sim: DriveSim, deadline: Deadline) -> None:
+    (one,) = admissions(sim, [CurvePoint(5000, 1000, 1000)], deadline)
+    assert (one.admitted, one.is_kept) == (0, None)
+    assert "CANTMEETSLO" in one.refusal
+    assert "20000 IOPS" in one.refusal
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--drives", "0"), "--drives"),
+        (("--profile", "sata-hdd"), "is of kind hdd"),
+        (("--profile", "nvme-sdd"), "nvme-ssd"),
+        (("--size", "4 kilo"), "4 kilo"),
+    ],
+)
+def test_bad_input_is_refused(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str) -> None:
+    assert main(["model", "remote-flash", *arguments]) == 2
+    told = capsys.readouterr().err
+    assert said in " ".join(told.split())
+    assert "Traceback" not in told
