@@ -37,10 +37,8 @@ def has_come_to(phases: int, out: Path, running: Running) -> bool:
 def test_storms_that_are_killed_are_healed(up: CommandLine, tmp_path: Path, seed: int) -> None:
     baseline_comes(up)
     chance, lab = stream(seed, "kills of storms on guests"), load_lab(LAB)
-    with (
-        closing(open_lab_store(lab, LabState(up.state_home / "labs" / LAB), CLOCK)) as store,
-        closing(Journal(store)) as journal,
-    ):
+    with closing(open_lab_store(lab, LabState(up.state_home / "labs" / LAB), CLOCK)) as store:
+        journal = Journal(store)
         for number in range(KILLS):
             out, mark, phases = tmp_path / f"out-{number}", journal.mark(), chance.randint(1, MOST_PHASES)
             running = up.start(

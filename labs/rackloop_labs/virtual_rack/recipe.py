@@ -88,6 +88,9 @@ _FILES = {
         "PermitRootLogin prohibit-password\n"
         "UseDNS no\n"
     ),
+    # Without a processor of its own a guest finds its console's device after more than systemd's 90 s, and would have
+    # no login there.
+    "etc/systemd/system.conf.d/10-rackloop.conf": "[Manager]\nDefaultDeviceTimeoutSec=15min\n",
     "etc/systemd/network/10-rackloop.network": (
         "[Match]\nName=en*\n\n[Network]\nAddress=10.0.2.15/24\nGateway=10.0.2.2\nLinkLocalAddressing=no\n"
     ),
