@@ -95,15 +95,21 @@ def check(_lab: Lab, parameters: Mapping[str, Any]) -> None:
         raise BadInput(f"throttle_floor_bytes_per_s: {floor} is above throttle_bytes_per_s, {rate}")
 
 
-def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
-    """A drive that is taken costs a tenth of a second, and a throttled rebuild has its rate."""
-    shape = _shape(lab, parameters)
+def estimate_server_loss_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
+    """A drive that is taken costs a tenth of a second."""
+    return 5 + len(parameters["policies"]) * _round_s(lab, parameters)
+
+
+def estimate_throttle_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
+    """A throttled rebuild has its rate, which may give way down to its floor."""
     k, m = parameters["k"], parameters["m"]
-    on_drive = parameters["objects"] * (k + m) * parameters["unit_bytes"] / len(shape.drives)
-    rounds = len(parameters["policies"]) + len(parameters["throttles"])
-    # The rate may give way down to its floor.
+    on_drive = parameters["objects"] * (k + m) * parameters["unit_bytes"] / len(_shape(lab, parameters).drives)
     slow = on_drive * (k + 1) / parameters["throttle_floor_bytes_per_s"]
-    return float(5 + rounds * (4 + 0.1 * len(shape.drives) + parameters["healthy_s"]) + slow)
+    return 5 + len(parameters["throttles"]) * _round_s(lab, parameters) + float(slow)
+
+
+def _round_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
+    return 4 + 0.1 * len(_shape(lab, parameters).drives) + float(parameters["healthy_s"])
 
 
 def _shape(lab: Lab, parameters: Mapping[str, Any]) -> Shape:

@@ -92,10 +92,24 @@ def check(_lab: Lab, parameters: Mapping[str, Any]) -> None:
     StripeCode(parameters["k"], parameters["m"], parameters["unit_bytes"])
 
 
-def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
-    """Every pattern is read and repaired."""
-    patterns = parameters["erasures"] + parameters["beyond"] + parameters["corruptions"]
-    return float(10 + 0.2 * (patterns * (len(parameters["codes"]) + 1) + 3 * parameters["drive_erasures"]))
+def estimate_local_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
+    """Every pattern is read and repaired, for each code on each drive."""
+    stores = len(parameters["codes"]) * len(drive_places(lab, parameters))
+    return 10 + 0.2 * stores * _patterns(parameters)
+
+
+def estimate_stripes_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
+    """Every pattern is read and repaired, on several servers side by side."""
+    return 5 + 0.2 * _patterns(parameters)
+
+
+def estimate_drives_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
+    """A drive that stops answering is replaced, and what it had rebuilt."""
+    return 10 + 2.5 * float(parameters["drive_erasures"])
+
+
+def _patterns(parameters: Mapping[str, Any]) -> int:
+    return int(parameters["erasures"] + parameters["beyond"] + parameters["corruptions"])
 
 
 def _shape(lab: Lab, parameters: Mapping[str, Any]) -> Shape:
