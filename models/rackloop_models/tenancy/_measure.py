@@ -179,11 +179,12 @@ def _live(
 def _experiment(cell: _Cell, schedulers: Mapping[str, Mapping[str, Any]], timing: Timing) -> Tenants:
     kind = f" {cell.alone}" if cell.alone else ""
     return Tenants(
-        name=f"{cell.scenario.name} {cell.count} {cell.scheduler}{kind}",
+        name=f"{cell.scenario.condition} {cell.scenario.name} {cell.count} {cell.scheduler}{kind}",
         scheduler={"kind": "none"} if cell.alone else schedulers[cell.scheduler],
         tenants=cell.loads,
         warm_up_s=timing.warm_up_s,
         seconds=timing.seconds,
+        histograms=True,
     )
 
 

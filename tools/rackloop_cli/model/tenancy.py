@@ -30,7 +30,7 @@ _WITHIN_S = 3600.0
 
 def tenancy(request: TenancyRequest) -> int:
     """Run everything, print the tables, and write the page and the plots."""
-    from rackloop_models.drives import DriveSim
+    from rackloop_models.drives import BoxResult, DriveSim, Recorded, TenantsResult, tenant_tables
     from rackloop_models.tenancy import CONDITIONS, Timing, claims, interference, measured, time_line
 
     schedulers = dict(_scheduler(text) for text in each_once(request.schedulers or SCHEDULERS))
@@ -45,8 +45,13 @@ def tenancy(request: TenancyRequest) -> int:
     timing = Timing(request.warm_up_s, request.seconds)
     whole = f"{counted(len(scenarios), 'scenario')}, {counted(len(schedulers), 'scheduler')}"
     deadline = Deadline.after(clock, _WITHIN_S)
+    recorded: list[Recorded] = []
+
+    def record(seed: int, result: TenantsResult | BoxResult) -> None:
+        recorded.append(Recorded(seed, result))
+
     with LocalExecutor(clock) as executor, watched(whole) as progress:
-        sim = DriveSim(executor, profile, size_bytes=size_bytes, seed=request.seed)
+        sim = DriveSim(executor, profile, size_bytes=size_bytes, seed=request.seed, record=record)
         outcomes = measured(sim, scenarios, counts, schedulers, timing, deadline, progress)
         with_series = request.out is not None
         conditions = [one for one in CONDITIONS if one in {scenario.condition for scenario in scenarios}]
@@ -60,7 +65,7 @@ def tenancy(request: TenancyRequest) -> int:
     if request.out is not None:
         from rackloop_cli.model.tenancy_files import write
 
-        names = write(request.out, found)
+        names = [*write(request.out, found), *tenant_tables(recorded).write(request.out)]
         if not request.as_json:
             say(f"{', '.join(names[:-1])} and {names[-1]} are in {request.out}")
     return EXIT_PASS

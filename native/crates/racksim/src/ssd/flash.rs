@@ -3,6 +3,7 @@
 use super::collection::{Collection, Step, FREE_BLOCKS_WANTED, IDLE_NS};
 use super::die::{PageRead, Work};
 use super::geometry::UNIT_BYTES;
+use super::read_ahead::AHEAD;
 use super::timeline::Event;
 use super::Ssd;
 
@@ -97,6 +98,9 @@ impl Ssd {
     }
 
     fn page_read(&mut self, read: PageRead, now_ns: u64) {
+        if read.command == AHEAD {
+            return self.ahead_come(read.page, now_ns);
+        }
         let moved_ns = match read.host_bytes {
             0 => now_ns,
             bytes => self.interface.send(now_ns, bytes),
