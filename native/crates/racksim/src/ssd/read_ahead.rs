@@ -6,11 +6,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use super::die::PageRead;
-use super::ftl::Place;
-use super::geometry::UNIT_BYTES;
-use super::Ssd;
-
 /// Streams that are told apart; the one least recently used goes first.
 const STREAMS: usize = 16;
 
@@ -110,7 +105,7 @@ impl ReadAhead {
     }
 
     /// A page has come; returns the commands that waited for it, with their bytes.
-    fn come(&mut self, page: u32) -> Vec<(usize, u64)> {
+    pub fn come(&mut self, page: u32) -> Vec<(usize, u64)> {
         match self.pages.remove(&page) {
             Some(Page::Coming(waiting)) => {
                 self.pages.insert(page, Page::Here);
@@ -128,7 +123,7 @@ impl ReadAhead {
     }
 
     /// The units to read ahead for a read of `units` that continues a stream. What lies behind the read is forgotten.
-    fn wanted(&mut self, number: u64, units: &Range<u32>, drive_units: u32) -> Range<u32> {
+    pub fn wanted(&mut self, number: u64, units: &Range<u32>, drive_units: u32) -> Range<u32> {
         let Some(stream) = self
             .streams
             .iter_mut()
@@ -159,7 +154,8 @@ impl ReadAhead {
         wanted
     }
 
-    fn expect(&mut self, number: u64, unit: u32, page: u32) -> bool {
+    /// Expect the page of a unit of a stream; returns whether it has to be read.
+    pub fn expect(&mut self, number: u64, unit: u32, page: u32) -> bool {
         let stream = self
             .streams
             .iter_mut()
@@ -188,39 +184,4 @@ pub(super) enum Served {
     FromMemory,
     /// It is being read already.
     Later,
-}
-
-impl Ssd {
-    /// Read ahead of a read of `units` that continues a stream.
-    pub(super) fn read_ahead(&mut self, number: u64, units: &Range<u32>, now_ns: u64) {
-        let drive_units = self.ftl.geometry().units;
-        let mut reads: Vec<(u32, PageRead)> = Vec::new();
-        for unit in self.ahead.wanted(number, units, drive_units) {
-            let Place::Flash { die, page } = self.ftl.place(unit) else {
-                continue;
-            };
-            if self.ahead.expect(number, unit, page) {
-                let read = PageRead {
-                    command: AHEAD,
-                    page,
-                    flash_bytes: UNIT_BYTES,
-                    host_bytes: 0,
-                };
-                reads.push((die, read));
-            } else if let Some((_, read)) = reads.last_mut() {
-                if read.page == page {
-                    read.flash_bytes += UNIT_BYTES;
-                }
-            }
-        }
-        self.queue_reads(reads, now_ns);
-    }
-
-    /// A page that was read ahead has come: commands that waited for it have their bytes.
-    pub(super) fn ahead_come(&mut self, page: u32, now_ns: u64) {
-        for (command, bytes) in self.ahead.come(page) {
-            let moved_ns = self.interface.send(now_ns, bytes);
-            self.arrived(command, moved_ns, now_ns);
-        }
-    }
 }
