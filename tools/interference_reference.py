@@ -24,6 +24,7 @@ END = "<!-- End of what is written by it. -->\n"
 WORDS = {
     "randread.latency.average.4KiB": "unloaded read of 4 KiB, the drive's own part",
     "randread.iops.depth128.4KiB": "random reads of 4 KiB, 128 in flight",
+    "seqread.iops.depth32.4KiB": "sequential reads of 4 KiB, 32 in flight",
     "sequential.read": "sequential reads of 128 KiB",
     "sequential.write": "sequential writes of 128 KiB",
     "randwrite.iops.depth32.4KiB": "random writes of 4 KiB, sustained",
@@ -72,7 +73,7 @@ def written(page: str) -> str:
 def with_table(page: str, found: str) -> str:
     """The page with the table in its place."""
     before, rest = page.split(BEGIN)
-    return before + BEGIN + "\n" + found + "\n" + END + rest.split(END)[1]
+    return before + BEGIN + "\n" + found + "\n" + END + rest.split(END, maxsplit=1)[1]
 
 
 if __name__ == "__main__":

@@ -11,6 +11,14 @@ from rackloop_models.drives._box import Link as Link
 from rackloop_models.drives._box import LinkUse as LinkUse
 from rackloop_models.drives._box import PathUse as PathUse
 from rackloop_models.drives._box import PhaseTimes as PhaseTimes
+from rackloop_models.drives._box_figures import BoxCheck as BoxCheck
+from rackloop_models.drives._box_figures import box_checks as box_checks
+from rackloop_models.drives._box_figures import saturated as saturated
+from rackloop_models.drives._box_figures import unloaded as unloaded
+from rackloop_models.drives._box_profile import BoxFigure as BoxFigure
+from rackloop_models.drives._box_profile import BoxProfile as BoxProfile
+from rackloop_models.drives._box_profile import box_names as box_names
+from rackloop_models.drives._box_profile import load_box as load_box
 from rackloop_models.drives._characterization import Check as Check
 from rackloop_models.drives._characterization import Progress as Progress
 from rackloop_models.drives._characterization import characterized as characterized
@@ -51,6 +59,10 @@ from rackloop_models.drives._shapes import Region as Region
 from rackloop_models.drives._shapes import Requests as Requests
 from rackloop_models.drives._shapes import Seconds as Seconds
 from rackloop_models.drives._simulation import DriveSim as DriveSim
+from rackloop_models.drives._tables import TABLES as TABLES
+from rackloop_models.drives._tables import Recorded as Recorded
+from rackloop_models.drives._tables import TenantTables as TenantTables
+from rackloop_models.drives._tables import tenant_tables as tenant_tables
 from rackloop_models.drives._tenants import Bursts as Bursts
 from rackloop_models.drives._tenants import Priority as Priority
 from rackloop_models.drives._tenants import SchedulerState as SchedulerState

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -13,8 +13,12 @@ from rackloop.clock import Deadline
 from rackloop.errors import EXIT_BAD_INPUT, BadInput, ProtocolError, ToolError
 from rackloop.lab import Profile
 from rackloop.native import find_binary
+from rackloop_models.drives._box import BoxResult
 from rackloop_models.drives._experiments import Document, Experiment
 from rackloop_models.drives._results import Result
+from rackloop_models.drives._tenants import TenantsResult
+
+Record = Callable[[int, TenantsResult | BoxResult], None]
 
 # Places in the document, which is written here and is no file of the caller's.
 _OWN_WORDS = re.compile(r"^drivesim: (?:standard input: )?| at line \d+ column \d+$")
@@ -26,7 +30,8 @@ class DriveSim:
     """Simulates drives of one profile, each as new, of ``size_bytes`` and with a ``seed`` for its chance.
 
     Each run is of so many ``drives``, which all go through its experiments; a box has all of them, and the results of
-    other experiments are those of the first.
+    other experiments are those of the first. ``record`` is told of the seed and the result of each tenants and box
+    experiment, possibly in several threads.
 
     ``binary`` is the path of drivesim; without one it is looked for, and ToolError raised where it is not found.
     Several threads may use it where they may use ``executor``.
@@ -40,6 +45,7 @@ class DriveSim:
         size_bytes: int,
         seed: int,
         drives: int = 1,
+        record: Record | None = None,
         binary: str | None = None,
     ) -> None:
         self._executor = executor
@@ -47,6 +53,7 @@ class DriveSim:
         self._size_bytes = size_bytes
         self._seed = seed
         self._drives = drives
+        self._record = record
         self._binary = binary or str(find_binary("drivesim"))
 
     @property
@@ -85,4 +92,7 @@ class DriveSim:
             raise ProtocolError(f"drivesim printed what is no result: {error}") from error
         if len(results) != len(document.experiments):
             raise ProtocolError(f"drivesim gave {len(results)} results for {len(document.experiments)} experiments")
+        for result in results:
+            if self._record is not None and isinstance(result, TenantsResult | BoxResult):
+                self._record(self._seed, result)
         return results

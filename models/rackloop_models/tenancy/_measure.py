@@ -197,7 +197,7 @@ def _live(
 def _experiment(cell: _Cell, schedulers: Mapping[str, Mapping[str, Any]], timing: Timing) -> Tenants:
     what = f"{cell.alone} alone" if cell.alone else cell.scheduler
     return Tenants(
-        name=f"{cell.scenario.name} {cell.count} {what}",
+        name=f"{cell.scenario.condition} {cell.scenario.name} {cell.count} {what}",
         scheduler={"kind": "none"} if cell.alone else schedulers[cell.scheduler],
         tenants=cell.loads,
         warm_up_s=timing.warm_up_s,

@@ -153,7 +153,7 @@ def test_a_figure_is_met_within_its_bounds(model: float, is_met: bool) -> None:
     ("profile", "figure", "known"),
     [
         ("sata-hdd", "seek.sideways", "seek.track"),
-        ("sata-hdd", "randread.iops.depthX.4KiB", "rand(read|write)"),
+        ("sata-hdd", "randread.iops.depthX.4KiB", "(rand|seq)(read|write)"),
         ("sata-hdd", "mixed5.iops.loss", "rotation.latency.average"),
         ("nvme-ssd", "randread.clean.iops.depth1.4KiB", "sequential.write"),
         ("nvme-ssd", "seek.track", "mixed5.iops.loss"),

@@ -151,11 +151,11 @@ def test_a_clean_drive_is_made_anew_for_each_run_and_a_fragmented_one_is_kept() 
     assert clean.count("fill") == 4
     assert fragmented.count("overwrite") == 1
     # Each kind alone, then all through each scheduler.
-    assert [name for name in clean if name.startswith("sizes")] == [
-        "sizes 4 read-4k alone",
-        "sizes 4 read-128k alone",
-        "sizes 4 none",
-        "sizes 4 gimbal",
+    assert [name for name in clean if name.startswith("clean sizes")] == [
+        "clean sizes 4 read-4k alone",
+        "clean sizes 4 read-128k alone",
+        "clean sizes 4 none",
+        "clean sizes 4 gimbal",
     ]
 
 

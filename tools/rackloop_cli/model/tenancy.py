@@ -31,7 +31,7 @@ _CORES = 4
 
 def tenancy(request: TenancyRequest) -> int:
     """Run everything, print the tables, and write the page and the plots."""
-    from rackloop_models.drives import DriveSim
+    from rackloop_models.drives import BoxResult, DriveSim, Recorded, TenantsResult, tenant_tables
     from rackloop_models.tenancy import (
         CONDITIONS,
         Timing,
@@ -55,9 +55,14 @@ def tenancy(request: TenancyRequest) -> int:
     timing = Timing(request.warm_up_s, request.seconds)
     whole = f"{counted(len(scenarios), 'scenario')}, {counted(len(schedulers), 'scheduler')}"
     deadline = Deadline.after(clock, _WITHIN_S)
+    recorded: list[Recorded] = []
+
+    def record(seed: int, result: TenantsResult | BoxResult) -> None:
+        recorded.append(Recorded(seed, result))
+
     with LocalExecutor(clock) as executor, watched(whole) as progress:
         sims = {
-            seed: DriveSim(executor, profile, size_bytes=size_bytes, seed=seed)
+            seed: DriveSim(executor, profile, size_bytes=size_bytes, seed=seed, record=record)
             for seed in range(request.seed, request.seed + request.seeds)
         }
         sim = sims[request.seed]
@@ -86,7 +91,7 @@ def tenancy(request: TenancyRequest) -> int:
     if request.out is not None:
         from rackloop_cli.model.tenancy_files import write
 
-        names = write(request.out, found)
+        names = [*write(request.out, found), *tenant_tables(recorded).write(request.out)]
         if not request.as_json:
             say(f"{', '.join(names[:-1])} and {names[-1]} are in {request.out}")
     return EXIT_PASS

@@ -15,7 +15,7 @@ const LARGEST_BYTES: u64 = 64 << 20;
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "Written")]
 pub struct Replay {
-    /// How many times as fast as it was recorded.
+    /// Speed of the replay, relative to that of the recording.
     pub speed: f64,
     repeats: bool,
     path: PathBuf,

@@ -18,6 +18,8 @@ pub(super) struct Command {
     pub awaits: usize,
     /// The time at which the last of its data has moved.
     pub moved_ns: u64,
+    /// The stream that it continues, if it is a read.
+    pub stream: Option<u64>,
 }
 
 impl Command {
@@ -27,12 +29,7 @@ impl Command {
 
     /// The units that it touches.
     pub fn units(&self) -> Range<u32> {
-        let first = self.io.offset / UNIT_BYTES;
-        let end = match self.io.length {
-            0 => first,
-            _ => self.end().div_ceil(UNIT_BYTES),
-        };
-        first as u32..end as u32
+        units_of(&self.io)
     }
 
     /// Number of bytes of a unit that it touches.
@@ -40,4 +37,14 @@ impl Command {
         let start = u64::from(unit) * UNIT_BYTES;
         self.end().min(start + UNIT_BYTES) - self.io.offset.max(start)
     }
+}
+
+/// The units that a request touches.
+pub(super) fn units_of(io: &Io) -> Range<u32> {
+    let first = io.offset / UNIT_BYTES;
+    let end = match io.length {
+        0 => first,
+        _ => (io.offset + io.length).div_ceil(UNIT_BYTES),
+    };
+    first as u32..end as u32
 }

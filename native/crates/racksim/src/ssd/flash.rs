@@ -1,8 +1,12 @@
 //! The flash back end: die operations, channel transfers and background work.
 
+use std::ops::Range;
+
 use super::collection::{Collection, Step, FREE_BLOCKS_WANTED, IDLE_NS};
 use super::die::{PageRead, Work};
+use super::ftl::Place;
 use super::geometry::UNIT_BYTES;
+use super::read_ahead::AHEAD;
 use super::timeline::Event;
 use super::Ssd;
 
@@ -97,6 +101,9 @@ impl Ssd {
     }
 
     fn page_read(&mut self, read: PageRead, now_ns: u64) {
+        if read.command == AHEAD {
+            return self.ahead_come(read.page, now_ns);
+        }
         let moved_ns = match read.host_bytes {
             0 => now_ns,
             bytes => self.interface.send(now_ns, bytes),
@@ -152,5 +159,40 @@ impl Ssd {
 
     fn row_bytes(&self) -> u64 {
         u64::from(self.ftl.geometry().row_units) * UNIT_BYTES
+    }
+}
+
+impl Ssd {
+    /// Read ahead of a read of `units` that continues a stream.
+    pub(super) fn read_ahead(&mut self, number: u64, units: &Range<u32>, now_ns: u64) {
+        let drive_units = self.ftl.geometry().units;
+        let mut reads: Vec<(u32, PageRead)> = Vec::new();
+        for unit in self.ahead.wanted(number, units, drive_units) {
+            let Place::Flash { die, page } = self.ftl.place(unit) else {
+                continue;
+            };
+            if self.ahead.expect(number, unit, page) {
+                let read = PageRead {
+                    command: AHEAD,
+                    page,
+                    flash_bytes: UNIT_BYTES,
+                    host_bytes: 0,
+                };
+                reads.push((die, read));
+            } else if let Some((_, read)) = reads.last_mut() {
+                if read.page == page {
+                    read.flash_bytes += UNIT_BYTES;
+                }
+            }
+        }
+        self.queue_reads(reads, now_ns);
+    }
+
+    /// A page that was read ahead has come: commands that waited for it have their bytes.
+    pub(super) fn ahead_come(&mut self, page: u32, now_ns: u64) {
+        for (command, bytes) in self.ahead.come(page) {
+            let moved_ns = self.interface.send(now_ns, bytes);
+            self.arrived(command, moved_ns, now_ns);
+        }
     }
 }

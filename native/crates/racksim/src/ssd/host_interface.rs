@@ -1,9 +1,10 @@
 //! The host interface: commands from arrival to completion, and the write buffer.
 
-use super::command::Command;
+use super::command::{units_of, Command};
 use super::die::{PageRead, Row};
 use super::ftl::{Place, Stream};
 use super::geometry::UNIT_BYTES;
+use super::read_ahead::Served;
 use super::timeline::Event;
 use super::Ssd;
 use crate::{Completion, Kind, Request};
@@ -11,6 +12,10 @@ use crate::{Completion, Kind, Request};
 impl Ssd {
     /// Accept a request: the controller begins to decode it.
     pub(super) fn begin(&mut self, request: Request, now_ns: u64) {
+        let stream = match request.io.kind {
+            Kind::Read => self.ahead.note(units_of(&request.io)),
+            _ => None,
+        };
         let understood_ns = self.controller.take(now_ns, self.costs.command_ns);
         let overhead_ns = match request.io.kind {
             Kind::Read => self.costs.read_overhead_ns,
@@ -24,6 +29,7 @@ impl Ssd {
             next_unit: (request.io.offset / UNIT_BYTES) as u32,
             awaits: 0,
             moved_ns: now_ns,
+            stream,
         });
         self.timeline
             .add(understood_ns + overhead_ns, Event::Understood(command));
@@ -71,15 +77,29 @@ impl Ssd {
     }
 
     fn read(&mut self, number: usize, now_ns: u64) {
-        let command = &self.commands[number];
-        let mut memory_bytes = 0;
+        let Command { stream, .. } = self.commands[number];
+        let units = self.commands[number].units();
+        let (mut memory_bytes, mut awaited) = (0, 0);
         let mut reads: Vec<(u32, PageRead)> = Vec::new();
-        for unit in command.units() {
-            let host_bytes = command.bytes_in(unit);
+        for unit in units.clone() {
+            let host_bytes = self.commands[number].bytes_in(unit);
             let Place::Flash { die, page } = self.ftl.place(unit) else {
                 memory_bytes += host_bytes;
                 continue;
             };
+            if stream.is_some() {
+                match self.ahead.serves(page, number, host_bytes) {
+                    Served::No => {}
+                    Served::FromMemory => {
+                        memory_bytes += host_bytes;
+                        continue;
+                    }
+                    Served::Later => {
+                        awaited += 1;
+                        continue;
+                    }
+                }
+            }
             match reads.last_mut() {
                 Some((_, read)) if read.page == page => {
                     read.flash_bytes += UNIT_BYTES;
@@ -97,9 +117,12 @@ impl Ssd {
             }
         }
         let moved_ns = self.interface.send(now_ns, memory_bytes);
-        self.commands[number].awaits = reads.len() + 1;
+        self.commands[number].awaits = reads.len() + awaited + 1;
         self.arrived(number, moved_ns, now_ns);
         self.queue_reads(reads, now_ns);
+        if let Some(stream) = stream {
+            self.read_ahead(stream, &units, now_ns);
+        }
     }
 
     /// Read the units that a write covers only in part, if flash has them.
@@ -131,7 +154,7 @@ impl Ssd {
         self.queue_reads(reads, now_ns);
     }
 
-    fn queue_reads(&mut self, reads: Vec<(u32, PageRead)>, now_ns: u64) {
+    pub(super) fn queue_reads(&mut self, reads: Vec<(u32, PageRead)>, now_ns: u64) {
         for (die, read) in reads {
             self.dies[die as usize].reads.push_back(read);
             self.start(die, now_ns);

@@ -15,6 +15,7 @@ mod ftl;
 mod geometry;
 mod host_interface;
 mod parameters;
+mod read_ahead;
 mod timeline;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -29,6 +30,7 @@ use die::Die;
 use ftl::Ftl;
 use geometry::{Geometry, UNIT_BYTES};
 pub use parameters::SsdParameters;
+use read_ahead::ReadAhead;
 use timeline::{Event, Interface, Lane, Path, Timeline};
 
 /// Wear of an SSD's flash since it was made.
@@ -62,6 +64,7 @@ pub struct Ssd {
     channels: Vec<Path>,
     dies: Vec<Die>,
     ftl: Ftl,
+    ahead: ReadAhead,
     commands: Slab<Command>,
     /// Requests beyond the queue depth.
     outside: VecDeque<Request>,
@@ -130,6 +133,7 @@ impl Ssd {
             channels: vec![channel; parameters.channels as usize],
             dies: (0..geometry.dies).map(|_| Die::default()).collect(),
             ftl: Ftl::new(geometry),
+            ahead: ReadAhead::new(parameters.read_ahead_kib / (UNIT_BYTES / 1024) as u32),
             commands: Slab::new(),
             outside: VecDeque::new(),
             stalled: VecDeque::new(),
@@ -191,6 +195,7 @@ impl Ssd {
             *die = Die::default();
         }
         self.ftl.settle();
+        self.ahead.clear();
         self.buffered = 0;
         self.unprogrammed_rows = 0;
         self.stripe.1 = 0;

@@ -59,6 +59,9 @@ pub struct SsdParameters {
     pub power_loss_protection: bool,
     /// Flash beyond the capacity that the host sees, in percent of that capacity.
     pub over_provisioning_percent: f64,
+    /// Data that the drive reads ahead of a sequential stream of reads; 0 where it does not.
+    #[serde(default)]
+    pub read_ahead_kib: u32,
     /// Maximum number of reads that go ahead of a program or erase that waits for the same die.
     pub reads_ahead: u32,
 }
@@ -84,6 +87,7 @@ impl SsdParameters {
         within("channel_mb_s", self.channel_mb_s, 1.0..=100_000.0)?;
         within("interface_mb_s", self.interface_mb_s, 1.0..=1_000_000.0)?;
         within("command_us", self.command_us, 0.0..=1_000.0)?;
+        within("read_ahead_kib", self.read_ahead_kib, 0..=16 << 10)?;
         within("read_overhead_us", self.read_overhead_us, 0.0..=10_000.0)?;
         within("write_overhead_us", self.write_overhead_us, 0.0..=10_000.0)?;
         within("queue_depth", self.queue_depth, 1..=65_536)?;

@@ -277,3 +277,64 @@ fn the_page_in_a_dies_register_is_read_again_without_flash() {
     let again_us = bench.time_ns(Kind::Read, BYTES / 2, 4096) as f64 / 1e3;
     assert!((first_us - again_us).abs() < 0.1, "{again_us}");
 }
+
+/// A drive of 32 dies that reads so much ahead.
+fn with_read_ahead(read_ahead_kib: u32) -> Bench {
+    let mut bench = Bench::new(SsdParameters {
+        read_ahead_kib,
+        channels: 8,
+        dies_per_channel: 4,
+        interface_mb_s: 3200.0,
+        write_buffer_kib: 4096,
+        ..parameters()
+    });
+    bench.fill();
+    bench.rest();
+    bench
+}
+
+#[test]
+fn small_sequential_reads_are_served_from_what_was_read_ahead() {
+    let sequential_us = |read_ahead_kib: u32, depth: u64| {
+        let mut bench = with_read_ahead(read_ahead_kib);
+        let measured = bench.load(8000, depth, |n| (Kind::Read, n * 4096, 4096));
+        measured.elapsed_ns as f64 / 8000e3
+    };
+    let random_ns = |read_ahead_kib: u32| {
+        with_read_ahead(read_ahead_kib)
+            .random(8000, 32, 0)
+            .elapsed_ns
+    };
+    let random_us = random_ns(256) as f64 / 8000e3;
+    let [without_us, ahead_us] = [0, 256].map(|kib| sequential_us(kib, 32));
+    assert!(
+        ahead_us < random_us && random_us < without_us,
+        "{ahead_us} {random_us} {without_us}"
+    );
+    // Commands take 2 us each.
+    assert!((2.0..2.3).contains(&ahead_us), "{ahead_us}");
+    // Of random reads on so small a drive one in a thousand continues another by chance.
+    let random_ratio = random_ns(256) as f64 / random_ns(0) as f64;
+    assert!((0.99..1.02).contains(&random_ratio), "{random_ratio}");
+    // One at a time they take command, overhead and interface, and rarely wait.
+    let alone_us = sequential_us(256, 1);
+    assert!((9.2..11.0).contains(&alone_us), "{alone_us}");
+}
+
+#[test]
+fn more_streams_than_are_told_apart_are_served_while_they_change() {
+    let mut bench = with_read_ahead(256);
+    // Twenty streams; one in eight of the requests writes into what was read ahead.
+    let part = BYTES / 20 / 4096 * 4096;
+    let measured = bench.load(14_000, 16, |n| {
+        let offset = (n % 20) * part + n / 20 * 4096;
+        match n % 8 {
+            0 => (Kind::Write, offset + 65_536, 4096),
+            _ => (Kind::Read, offset, 4096),
+        }
+    });
+    assert_eq!(measured.read_ns.len(), 12_250);
+    bench.rest();
+    bench.ssd.cut_power(u64::MAX / 2);
+    assert_eq!(bench.ssd.next_due_ns(), None);
+}

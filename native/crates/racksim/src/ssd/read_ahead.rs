@@ -1,0 +1,187 @@
+//! Reading ahead of sequential streams, into the controller's memory.
+//!
+//! A read that begins where an earlier one ended continues its stream. The drive then reads the pages that follow, on
+//! whichever dies they lie, so that small sequential reads wait for few of them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+
+/// Streams that are told apart; the one least recently used goes first.
+const STREAMS: usize = 16;
+
+/// The command of a page read that is ahead of all commands.
+pub(super) const AHEAD: usize = usize::MAX;
+
+/// A page that is read ahead.
+#[derive(Debug)]
+enum Page {
+    /// It is in memory.
+    Here,
+    /// It is being read; commands wait for bytes of it.
+    Coming(Vec<(usize, u64)>),
+    /// The same, and its stream is gone.
+    Forsaken(Vec<(usize, u64)>),
+}
+
+/// A sequential stream of reads.
+#[derive(Debug)]
+struct Stream {
+    number: u64,
+    /// The unit that its next read begins with.
+    next: u32,
+    /// The first unit that has not been read ahead.
+    ahead: u32,
+    /// Pages that were read ahead, each with the last of the stream's units in it.
+    pages: VecDeque<(u32, u32)>,
+}
+
+/// The streams, and what was read ahead of them.
+#[derive(Debug, Default)]
+pub(super) struct ReadAhead {
+    /// Units that are read ahead; 0 for none.
+    units: u32,
+    /// The least recently used first.
+    streams: Vec<Stream>,
+    pages: BTreeMap<u32, Page>,
+    begun: u64,
+}
+
+impl ReadAhead {
+    /// Reading ahead by so many units.
+    pub fn new(units: u32) -> Self {
+        Self {
+            units,
+            ..Self::default()
+        }
+    }
+
+    /// Take note of a read; returns the stream that it continues.
+    pub fn note(&mut self, units: Range<u32>) -> Option<u64> {
+        if self.units == 0 || units.is_empty() {
+            return None;
+        }
+        if let Some(at) = self
+            .streams
+            .iter()
+            .position(|stream| stream.next == units.start)
+        {
+            let mut stream = self.streams.remove(at);
+            stream.next = units.end;
+            let number = stream.number;
+            self.streams.push(stream);
+            return Some(number);
+        }
+        if self.streams.len() == STREAMS {
+            let gone = self.streams.remove(0);
+            for (_, page) in gone.pages {
+                self.forsake(page);
+            }
+        }
+        self.begun += 1;
+        self.streams.push(Stream {
+            number: self.begun,
+            next: units.end,
+            ahead: units.end,
+            pages: VecDeque::new(),
+        });
+        None
+    }
+
+    /// Forget everything, as when power is cut.
+    pub fn clear(&mut self) {
+        *self = Self::new(self.units);
+    }
+
+    /// Serve a command that needs bytes of a page, if the page is or will be in memory.
+    pub fn serves(&mut self, page: u32, command: usize, bytes: u64) -> Served {
+        match self.pages.get_mut(&page) {
+            None => Served::No,
+            Some(Page::Here) => Served::FromMemory,
+            Some(Page::Coming(waiting) | Page::Forsaken(waiting)) => {
+                waiting.push((command, bytes));
+                Served::Later
+            }
+        }
+    }
+
+    /// A page has come; returns the commands that waited for it, with their bytes.
+    pub fn come(&mut self, page: u32) -> Vec<(usize, u64)> {
+        match self.pages.remove(&page) {
+            Some(Page::Coming(waiting)) => {
+                self.pages.insert(page, Page::Here);
+                waiting
+            }
+            Some(Page::Forsaken(waiting)) => waiting,
+            Some(Page::Here) | None => Vec::new(),
+        }
+    }
+
+    fn forsake(&mut self, page: u32) {
+        if let Some(Page::Coming(waiting)) = self.pages.remove(&page) {
+            self.pages.insert(page, Page::Forsaken(waiting));
+        }
+    }
+
+    /// The units to read ahead for a read of `units` that continues a stream. What lies behind the read is forgotten.
+    pub fn wanted(&mut self, number: u64, units: &Range<u32>, drive_units: u32) -> Range<u32> {
+        let Some(stream) = self
+            .streams
+            .iter_mut()
+            .find(|stream| stream.number == number)
+        else {
+            return 0..0;
+        };
+        let mut behind = Vec::new();
+        while let Some(&(last, page)) = stream.pages.front() {
+            if last >= units.start {
+                break;
+            }
+            stream.pages.pop_front();
+            behind.push(page);
+        }
+        let begin = stream.ahead.max(units.end);
+        let end = (units.end + self.units).min(drive_units);
+        // In halves, so that pages are not asked for unit by unit.
+        let wanted = if begin + self.units / 2 <= end {
+            stream.ahead = end;
+            begin..end
+        } else {
+            0..0
+        };
+        for page in behind {
+            self.forsake(page);
+        }
+        wanted
+    }
+
+    /// Expect the page of a unit of a stream; returns whether it has to be read.
+    pub fn expect(&mut self, number: u64, unit: u32, page: u32) -> bool {
+        let stream = self
+            .streams
+            .iter_mut()
+            .find(|stream| stream.number == number);
+        let Some(stream) = stream else {
+            return false;
+        };
+        match stream.pages.back_mut() {
+            Some((last, known)) if *known == page => *last = unit,
+            _ => stream.pages.push_back((unit, page)),
+        }
+        if self.pages.contains_key(&page) {
+            return false;
+        }
+        self.pages.insert(page, Page::Coming(Vec::new()));
+        true
+    }
+}
+
+/// The answer to a command that needs a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Served {
+    /// It has to be read.
+    No,
+    /// It is in memory.
+    FromMemory,
+    /// It is being read already.
+    Later,
+}
