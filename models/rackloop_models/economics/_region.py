@@ -39,7 +39,7 @@ class Region:
 
 
 def breakevens(costs: Costs) -> tuple[Breakeven, ...]:
-    """Where the published saving comes out, for each input by itself, within its range."""
+    """The values of each input by itself, within its range, at which the published saving comes out."""
     return tuple(_breakeven(costs, name, one) for name, one in costs.inputs())
 
 

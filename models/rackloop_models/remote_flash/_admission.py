@@ -122,7 +122,7 @@ def admissions(sim: DriveSim, curve: Sequence[CurvePoint], deadline: Deadline) -
 
 
 def _admitted(sim: DriveSim, scheduler: dict[str, Any], point: CurvePoint, deadline: Deadline) -> tuple[int, str]:
-    """How many readers are let in, and the refusal of one more: drivesim says it before anything runs."""
+    """The number of readers let in, and the refusal of one more: drivesim says it before anything runs."""
     expected = int(point.tokens_per_s // _READER_IOPS)
     for count in range(max(expected - 1, 0), expected + 3):
         try:

@@ -61,7 +61,7 @@ def large_reads_bytes_per_s(sim: DriveSim, hardware: Hardware, drives: int, dead
 
 
 def added_s(sim: DriveSim, kind: CoreKind, drives: int, deadline: Deadline) -> float:
-    """What the box adds to single 4 KiB reads beside the drive's own phase, on average. Raises as DriveSim.run."""
+    """The mean time that the box adds to single 4 KiB reads beside the drive's own. Raises as DriveSim.run."""
     one = BoxLoad(hardware=kind.hardware(1), drives=drives, clients=1, arrivals=Depth(1))
     (result,) = run_loads(sim, [one], deadline)
     phases = result.tenants[0].read_phases_ns
