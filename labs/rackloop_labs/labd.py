@@ -31,6 +31,7 @@ from rackloop_labs.labd_control import LABD_SOCKET
 from rackloop_labs.mock_faults.ledger import FaultLedger, bad_request
 from rackloop_labs.mock_faults.parts import faulty_parts
 from rackloop_labs.mock_hosts import LineServer, Reply
+from rackloop_labs.mock_hosts._truth_events import EVENTS
 from rackloop_labs.mock_hosts.hosts import MockServers, mock_hosts
 from rackloop_labs.mock_hosts.hosts import clear as clear_hosts
 from rackloop_labs.power_peers import PowerPeers, power_peers
@@ -55,7 +56,7 @@ async def _live(described: Lab, state: LabState, options: argparse.Namespace) ->
             stack.push_async_callback(switch.stop)
         rackd = await start_rackd(rackd_config(lab, str(state.directory), options.seed), state)
         stack.push_async_callback(stop_process, rackd)
-        link = await RackdLink.connect(state.directory / CONTROL_SOCKET, follows=True)
+        link = await RackdLink.connect(state.directory / CONTROL_SOCKET, follows=EVENTS)
         stack.callback(link.close)
         clock = RealClock()
         power = await stack.enter_async_context(power_peers(lab, link, state.directory, clock))

@@ -30,7 +30,7 @@ from rackloop_labs.mock_faults.breakables import mock_breakables
 from rackloop_labs.mock_faults.registers import LabdRegister, RackdRegister
 from rackloop_labs.power_ports import RackPower
 from rackloop_labs.ssh_access import ssh_accesses
-from rackloop_labs.truth_log import TruthLog
+from rackloop_labs.truth_log import EVENTS, TruthLog
 
 _CONNECT_S = 5.0
 # Two million requests come in pages.
@@ -143,7 +143,7 @@ class MockBench:
 
     def attach_log(self, servers: Collection[str] | None = None) -> TruthLog:  # noqa: ARG002 - it tells of all
         """The truth of the simulated rack: when it acted, when PHYs trained, when drives came online."""
-        return TruthLog(self.rackd.subscribe())
+        return TruthLog(self.rackd.subscribe(EVENTS))
 
     def announce(self, switch_ports: Collection[int]) -> None:
         """Tell the servers that the drives behind these ports are about to change (COMRESET on notice)."""

@@ -18,6 +18,8 @@ _RACKD = "rackd"
 _ATTACHED = frozenset({"phy_up", "online", "answered"})
 _KEPT_GENERATIONS = 4096
 _LOSSES = frozenset({"phy_down", "offline", "io_error", "crashed", "held_timeout"})
+EVENTS = frozenset({"executed", *_ATTACHED, *_LOSSES})
+"""The events that an attach log is made of."""
 _KEPT_LOSSES = 65_536
 # An answer's record leaves rackd behind the answer itself; a fault of the drive's may keep it from coming at all.
 _ANSWERED_WITHIN_S = 1.0

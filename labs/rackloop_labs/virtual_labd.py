@@ -74,7 +74,7 @@ async def _live(described: Lab, state: LabState, options: argparse.Namespace) ->
         if failed := await matrix.catch_up():
             raise failed[0]
         await guests.go(lab.name, saved, state, clock)
-        link = await RackdLink.connect(state.directory / CONTROL_SOCKET, follows=True)
+        link = await RackdLink.connect(state.directory / CONTROL_SOCKET, follows={"power"})
         stack.callback(link.close)
         link.follow(lambda record: _power_of_drive(lab, matrix, record))
         switching = GuestSwitching(

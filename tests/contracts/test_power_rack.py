@@ -82,7 +82,7 @@ def powered(tmp_path: Path, lab: Lab, state: Path, loop: LoopThread) -> Iterator
     rackd.mkdir()
     with rack_starter(rackd) as start:
         rack = start(servers=SERVERS)
-        link = loop.run(RackdLink.connect(rack.process.control, follows=True))
+        link = loop.run(RackdLink.connect(rack.process.control, follows={"power"}))
         with loop.entered(power_peers(lab, link, state, CLOCK)) as opened:
             powered = Powered(rack, lab, opened)
             yield powered
@@ -173,7 +173,7 @@ def test_nothing_is_left_and_what_a_killed_lab_left_is_no_obstacle(
     rackd = tmp_path / "rackd"
     rackd.mkdir()
     with rack_starter(rackd) as start:
-        link = loop.run(RackdLink.connect(start(servers=SERVERS).process.control, follows=True))
+        link = loop.run(RackdLink.connect(start(servers=SERVERS).process.control, follows={"power"}))
         with loop.entered(power_peers(lab, link, state, CLOCK)) as opened:
             assert Path(opened.bmc["srv1"]["password_file"]).read_text() != "old"
         loop.call(link.close)

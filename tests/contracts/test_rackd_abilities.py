@@ -195,6 +195,22 @@ def test_truth_is_told_as_it_happens(control: RackdControl) -> None:
         assert executed(truth, answer["generation"])["t_ns"] == answer["t_ns"]
 
 
+def test_truth_of_some_events_leaves_the_others_out(control: RackdControl) -> None:
+    with control.subscribe(["executed", "announce"]) as truth, control.subscribe() as whole:
+        control.request("map", soon(10), pairs=[[3, 103]])
+        control.request("announce", soon(10), ports=[3])
+        control.request("map", soon(10), pairs=[[3, 104]])
+        told = [truth.next_before(soon(10))["event"] for _ in range(3)]
+        assert told == ["executed", "announce", "executed"]
+        everything = {whole.next_before(soon(10))["event"] for _ in range(6)}
+    assert everything > {"executed", "announce"}
+
+
+def test_an_event_that_rackd_has_not_is_refused_by_name(control: RackdControl) -> None:
+    with pytest.raises(ProtocolError, match=r"no event .*phy_sideways.*; there are executed, phy_down"):
+        control.subscribe(["phy_sideways"])
+
+
 def test_without_news_truth_keeps_to_its_deadline(control: RackdControl) -> None:
     with control.subscribe() as truth, pytest.raises(DeadlineExceeded):
         truth.next_before(Deadline.after(CLOCK, 0))

@@ -157,9 +157,12 @@ class RackdControl:
         """
         return self.request("disturbances", deadline)
 
-    def subscribe(self) -> TruthStream:
-        """The truth records from now on, over a connection of their own, so that a slow reader delays no request."""
-        return TruthStream(self.path, self._clock)
+    def subscribe(self, events: Collection[str] | None = None) -> TruthStream:
+        """The truth records from now on, over a connection of their own, so that a slow reader delays no request.
+
+        Where ``events`` names some, those of these events alone. Raises ProtocolError for an event that rackd has not.
+        """
+        return TruthStream(self.path, self._clock, events)
 
     def close(self) -> None:
         """End the connection; requests in flight raise NotConnected."""
@@ -195,11 +198,11 @@ class TruthStream(Iterator[dict[str, Any]]):
     Each record has ``event``, ``t_ns`` (CLOCK_MONOTONIC) and the fields of its event. A context manager.
     """
 
-    def __init__(self, path: Path, clock: Clock) -> None:
+    def __init__(self, path: Path, clock: Clock, events: Collection[str] | None = None) -> None:
         self._lines = _LineSocket(path, clock)
         self._early: list[dict[str, Any]] = []
         deadline = Deadline.after(clock, _SUBSCRIBE_S)
-        self._lines.send({"id": 0, "op": "subscribe"})
+        self._lines.send({"id": 0, "op": "subscribe"} | ({} if events is None else {"events": sorted(events)}))
         answer = self._lines.receive(deadline)
         while "event" in answer:
             self._early.append(answer)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import count
 from pathlib import Path
 from typing import Any, cast
@@ -33,8 +33,8 @@ class RackdLink(asyncio.Protocol):
         self._partial = b""
 
     @classmethod
-    async def connect(cls, control: Path, *, follows: bool = False) -> RackdLink:
-        """The link to the rackd that listens on ``control``; with ``follows`` it hears of all that happens there.
+    async def connect(cls, control: Path, *, follows: Collection[str] = ()) -> RackdLink:
+        """The link to the rackd that listens on ``control``, which hears of the events that ``follows`` names.
 
         Raises NotConnected where no rackd listens.
         """
@@ -43,11 +43,11 @@ class RackdLink(asyncio.Protocol):
         except OSError as error:
             raise NotConnected(f"no rackd listens on {control}: {error}; start it") from error
         if follows:
-            await link.request("subscribe")
+            await link.request("subscribe", events=sorted(follows))
         return link
 
     def follow(self, listener: TruthListener) -> None:
-        """Have ``listener`` called with every truth record from now on, where the link follows.
+        """Have ``listener`` called with every truth record of the events that the link follows, from now on.
 
         Records come in rackd's order, but that of what a request changed may come before or after its answer.
         """

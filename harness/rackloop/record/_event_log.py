@@ -188,7 +188,7 @@ def _stamped(record: dict[str, Any]) -> Stamped:
     from pydantic import ValidationError
 
     try:
-        event: Event = _validators()[record["kind"]].validate_python(record)
+        event: Event = _validator(record["kind"]).validate_python(record)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         field_name = ".".join(str(part) for part in first["loc"])
@@ -197,8 +197,8 @@ def _stamped(record: dict[str, Any]) -> Stamped:
 
 
 @cache
-def _validators() -> dict[str, TypeAdapter[Any]]:
-    """Validators of every field's type, by kind of event; fields of later versions are ignored."""
+def _validator(kind: str) -> TypeAdapter[Any]:
+    """A validator of every field's type of one kind of event; fields of later versions are ignored."""
     from pydantic import TypeAdapter
 
-    return {kind: TypeAdapter(cls) for kind, cls in KINDS.items()}
+    return TypeAdapter(KINDS[kind])

@@ -12,6 +12,14 @@ from rackloop_labs.mock_hosts._view import HbaPort
 
 Record = Mapping[str, Any]
 
+EVENTS = frozenset(
+    {
+        *("phy_up", "phy_down", "online", "offline", "power", "miswired"),
+        *("fault", "fault_cleared", "io_error", "held_timeout"),
+    }
+)
+"""The events that a server notices; all others are passed over."""
+
 _WRITES = frozenset({"write", "write_zeroes", "trim"})
 # What a mock lab's rackd has where nothing else was asked for (docs/reference/rackd.md).
 _LINK_TIMEOUT_S = 30.0
@@ -22,7 +30,7 @@ _KEPT_LBAS = 64
 class RackTruth:
     """The servers of a mock lab as rackd's truth log tells of them: apply every record since rackd's start, in order.
 
-    Formats are those of ``docs/reference/rackd.md``; events of no interest to a server are passed over.
+    Formats are those of ``docs/reference/rackd.md``; other events than :data:`EVENTS` are passed over.
     """
 
     def __init__(self, lab: Lab) -> None:

@@ -5,12 +5,13 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread;
 
-use daemon::control::{answer, refusal, serve_lines, Asked};
+use daemon::control::{answer, refusal, serve_lines, Asked, Fields};
 use daemon::LineWriter;
+use realtime::now_ns;
 use serde_json::Value;
 
 use crate::ops;
-use crate::request::OpError;
+use crate::request::{read, OpError, SubscribeFields};
 use crate::running_rack::RunningRack;
 
 /// Serve one client until it disconnects.
@@ -38,18 +39,21 @@ fn take(
         }
         return Ok(());
     }
-    match ops::run(running, &op, fields) {
-        Ok((t_ns, fields)) if op == "subscribe" => {
-            let truth = &running.shared().truth;
-            let told = answer(id.clone(), t_ns, fields);
-            let subscribed = truth.subscribe(writer.clone(), stream.try_clone()?, told);
-            if let Err(error) = subscribed {
-                writer.write(&refused(id, &no_thread(&error)))?;
+    if op == "subscribe" {
+        return match read::<SubscribeFields>(fields).and_then(SubscribeFields::known) {
+            Ok(events) => {
+                let truth = &running.shared().truth;
+                let told = answer(id.clone(), now_ns(), Fields::new());
+                let socket = stream.try_clone()?;
+                match truth.subscribe(writer.clone(), socket, told, events) {
+                    Ok(()) => Ok(()),
+                    Err(error) => writer.write(&refused(id, &no_thread(&error))),
+                }
             }
-            Ok(())
-        }
-        result => writer.write(&reply(id, result)),
+            Err(error) => writer.write(&refused(id, &error)),
+        };
     }
+    writer.write(&reply(id, ops::run(running, &op, fields)))
 }
 
 fn no_thread(error: &io::Error) -> OpError {

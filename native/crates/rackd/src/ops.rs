@@ -143,10 +143,6 @@ pub fn run(running: &RunningRack, op: &str, fields: Fields) -> Answer {
             running.settle();
             now(json!({"lost": running.shared().truth.lost()}))
         }
-        "subscribe" => {
-            let Nothing {} = read(fields)?;
-            now(json!({}))
-        }
         _ => Err(OpError::new(
             "unknown_op",
             format!("there is no operation {op:?}"),

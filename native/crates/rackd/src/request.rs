@@ -1,7 +1,7 @@
 //! Requests of the control socket, and the reasons to refuse one.
 
 use daemon::control::Fields;
-use racksim::{Fault, FaultError, Port, PowerTarget, Rack, Refusal, SanitizeMethod};
+use racksim::{Fault, FaultError, Port, PowerTarget, Rack, Refusal, SanitizeMethod, What};
 use serde::de::DeserializeOwned;
 use serde::Deserialize;
 use serde_json::Value;
@@ -253,6 +253,28 @@ pub struct RecordedFields {
     pub drive: String,
     #[serde(default)]
     pub from: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SubscribeFields {
+    /// The names of the events that are wanted; all where it is left out.
+    #[serde(default)]
+    pub events: Option<Vec<String>>,
+}
+
+impl SubscribeFields {
+    /// Refused where an event of that name does not exist.
+    pub fn known(self) -> Result<Option<Vec<String>>, OpError> {
+        let mut asked = self.events.iter().flatten();
+        match asked.find(|name| !What::NAMES.contains(&name.as_str())) {
+            Some(name) => Err(OpError::bad_request(format!(
+                "there is no event {name:?}; there are {}",
+                What::NAMES.join(", ")
+            ))),
+            None => Ok(self.events),
+        }
+    }
 }
 
 /// The fields of an operation.

@@ -10,7 +10,7 @@ use std::thread;
 
 use daemon::LineWriter;
 use parking_lot::{Condvar, Mutex};
-use racksim::Record;
+use racksim::{Record, What};
 
 /// Maximum lag of a subscriber in records, beyond which it is disconnected.
 const SUBSCRIBER_LAG: usize = 100_000;
@@ -18,9 +18,22 @@ const SUBSCRIBER_LAG: usize = 100_000;
 enum Message {
     Record(Record),
     /// A subscriber, and the answer to its request.
-    Subscribe(SyncSender<Arc<[u8]>>, Arc<[u8]>),
+    Subscribe(Subscriber, Arc<[u8]>),
     /// Answered once everything before it is in the file.
     Settle(Sender<()>),
+}
+
+/// A client that is sent the records of some events, or of all.
+struct Subscriber {
+    lines: SyncSender<Arc<[u8]>>,
+    events: Option<Vec<String>>,
+}
+
+impl Subscriber {
+    fn wants(&self, what: &What) -> bool {
+        let named = |events: &Vec<String>| events.iter().any(|name| name == what.name());
+        self.events.as_ref().is_none_or(named)
+    }
 }
 
 /// The writing thread's queue.
@@ -93,15 +106,16 @@ impl TruthLog {
         self.send(Message::Record(record));
     }
 
-    /// Send all further records to `writer` too, after the line `answer`; a client that falls far behind is
-    /// disconnected.
+    /// Send all further records to `writer` too, or those of `events`, after the line `answer`; a client that falls
+    /// far behind is disconnected.
     pub fn subscribe(
         &self,
         writer: Arc<LineWriter>,
         socket: UnixStream,
         answer: Vec<u8>,
+        events: Option<Vec<String>>,
     ) -> io::Result<()> {
-        let (sender, receiver) = sync_channel::<Arc<[u8]>>(SUBSCRIBER_LAG);
+        let (lines, receiver) = sync_channel::<Arc<[u8]>>(SUBSCRIBER_LAG);
         thread::Builder::new().spawn(move || {
             for line in receiver {
                 if writer.write(&line).is_err() {
@@ -111,7 +125,10 @@ impl TruthLog {
             // It fails only if the peer is gone already.
             let _ = socket.shutdown(std::net::Shutdown::Both);
         })?;
-        self.send(Message::Subscribe(sender, answer.into()));
+        self.send(Message::Subscribe(
+            Subscriber { lines, events },
+            answer.into(),
+        ));
         Ok(())
     }
 
@@ -157,7 +174,7 @@ impl Log<'_> {
 }
 
 fn write_all(inbox: &Inbox, mut log: Log<'_>) -> ! {
-    let mut subscribers: Vec<SyncSender<Arc<[u8]>>> = Vec::new();
+    let mut subscribers: Vec<Subscriber> = Vec::new();
     loop {
         let mut settled = Vec::new();
         let (mut lines, mut count) = (Vec::new(), 0);
@@ -168,13 +185,16 @@ fn write_all(inbox: &Inbox, mut log: Log<'_>) -> ! {
                     serde_json::to_writer(&mut lines, &record).expect("a record is JSON");
                     lines.push(b'\n');
                     count += 1;
-                    if !subscribers.is_empty() {
+                    let wanted = |subscriber: &Subscriber| subscriber.wants(&record.what);
+                    if subscribers.iter().any(wanted) {
                         let line: Arc<[u8]> = lines[start..].into();
-                        subscribers.retain(|subscriber| subscriber.try_send(line.clone()).is_ok());
+                        subscribers.retain(|subscriber| {
+                            !wanted(subscriber) || subscriber.lines.try_send(line.clone()).is_ok()
+                        });
                     }
                 }
                 Message::Subscribe(subscriber, answer) => {
-                    if subscriber.try_send(answer).is_ok() {
+                    if subscriber.lines.try_send(answer).is_ok() {
                         subscribers.push(subscriber);
                     }
                 }
@@ -193,8 +213,6 @@ fn write_all(inbox: &Inbox, mut log: Log<'_>) -> ! {
 
 #[cfg(test)]
 mod tests {
-    use racksim::What;
-
     use super::*;
 
     fn record(t_ns: u64) -> Message {

@@ -164,6 +164,58 @@ pub enum What {
     },
 }
 
+impl What {
+    /// The names of all events, as records have them.
+    pub const NAMES: [&str; 20] = [
+        "executed",
+        "phy_down",
+        "phy_train",
+        "phy_up",
+        "online",
+        "offline",
+        "answered",
+        "dropped",
+        "power",
+        "stuck",
+        "miswired",
+        "training",
+        "saved",
+        "announce",
+        "fault",
+        "fault_cleared",
+        "crashed",
+        "sanitized",
+        "io_error",
+        "held_timeout",
+    ];
+
+    /// The name of the event, as the record has it.
+    pub const fn name(&self) -> &'static str {
+        Self::NAMES[match self {
+            Self::Executed { .. } => 0,
+            Self::PhyDown(_) => 1,
+            Self::PhyTrain(_) => 2,
+            Self::PhyUp(_) => 3,
+            Self::Online(_) => 4,
+            Self::Offline(_) => 5,
+            Self::Answered { .. } => 6,
+            Self::Dropped { .. } => 7,
+            Self::Power { .. } => 8,
+            Self::Stuck { .. } => 9,
+            Self::Miswired { .. } => 10,
+            Self::Training { .. } => 11,
+            Self::Saved { .. } => 12,
+            Self::Announce { .. } => 13,
+            Self::Fault { .. } => 14,
+            Self::FaultCleared { .. } => 15,
+            Self::Crashed { .. } => 16,
+            Self::Sanitized { .. } => 17,
+            Self::IoError { .. } => 18,
+            Self::HeldTimeout { .. } => 19,
+        }]
+    }
+}
+
 /// The circuit of a PHY or attach record, seen from one of its ports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Attach {
@@ -202,5 +254,105 @@ impl Log {
             t_ns: self.now_ns,
             what,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn every_event_is_called_what_its_record_says() {
+        let (drive, port): (Arc<str>, Port) = ("d01".into(), 1);
+        let attach = Attach {
+            server: None,
+            port: None,
+            switch_port: port,
+            drive: None,
+            slot: None,
+            generation: 1,
+            due_ns: None,
+        };
+        let ports = vec![port];
+        let (kind, offset, length) = (Kind::Read, 0, 1);
+        let events = [
+            What::Executed {
+                generation: 2,
+                changed: ports.clone(),
+                full: false,
+                due_ns: None,
+            },
+            What::PhyDown(attach.clone()),
+            What::PhyTrain(attach.clone()),
+            What::PhyUp(attach.clone()),
+            What::Online(attach.clone()),
+            What::Offline(attach.clone()),
+            What::Answered {
+                attach,
+                kind,
+                offset,
+                length,
+            },
+            What::Dropped {
+                ports: ports.clone(),
+                down_ms: 1.0,
+                up_ms: 1.0,
+                count: 1,
+            },
+            What::Power {
+                target: "switch".into(),
+                on: true,
+            },
+            What::Stuck { port, stuck: true },
+            What::Miswired {
+                ports: [port, port],
+            },
+            What::Training {
+                ports: ports.clone(),
+                factor: 1.0,
+            },
+            What::Saved { pairs: Vec::new() },
+            What::Announce { ports },
+            What::Fault {
+                drive: drive.clone(),
+                fault_id: 1,
+                key: None,
+                fault: Fault::Dead {},
+            },
+            What::FaultCleared {
+                drive: drive.clone(),
+                fault_id: 1,
+                key: None,
+            },
+            What::Crashed {
+                drive: drive.clone(),
+                fault_id: 1,
+                due_ns: None,
+            },
+            What::Sanitized {
+                drive: drive.clone(),
+                method: SanitizeMethod::BlockErase,
+            },
+            What::IoError {
+                drive: drive.clone(),
+                lba: 0,
+                errno: 5,
+                due_ns: None,
+            },
+            What::HeldTimeout {
+                export: drive,
+                kind,
+                offset,
+                length,
+                due_ns: 0,
+            },
+        ];
+        let said = events
+            .each_ref()
+            .map(|what| serde_json::to_value(what).unwrap()["event"].clone());
+        assert_eq!(said, What::NAMES.map(Value::from));
+        assert_eq!(events.each_ref().map(What::name), What::NAMES);
     }
 }
