@@ -10,11 +10,11 @@ use rustix::fs::{flock, major, minor, FlockOperation, OFlags};
 /// The mount points of sysfs, procfs and devtmpfs.
 #[derive(Debug, Clone)]
 pub struct Roots {
-    /// That of sysfs.
+    /// The mount point of sysfs.
     pub sys: PathBuf,
-    /// That of procfs.
+    /// The mount point of procfs.
     pub proc: PathBuf,
-    /// That of devtmpfs.
+    /// The mount point of devtmpfs.
     pub dev: PathBuf,
 }
 

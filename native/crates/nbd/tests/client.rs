@@ -219,7 +219,12 @@ fn requests_are_sent_by_one_thread_and_answered_to_another_in_any_order() {
     });
     // Both are in flight before the first answer is taken, which the script sends unasked.
     let sender = sending.join().expect("it does not fail");
-    let mut take = || receiver.receive(PATIENT).expect("an answer").expect("patience");
+    let mut take = || {
+        receiver
+            .receive(PATIENT)
+            .expect("an answer")
+            .expect("patience")
+    };
     let (first, second) = (take(), take());
     assert_eq!((first.cookie, second.cookie), (1, 0));
     assert_eq!(first.buffer.expect("a read has one"), b"BBBBBBBB");
@@ -231,7 +236,9 @@ fn requests_are_sent_by_one_thread_and_answered_to_another_in_any_order() {
 #[test]
 fn hanging_up_one_direction_ends_the_wait_of_the_other() {
     let (uri, thread) = server(handshake_done());
-    let (sender, mut receiver) = Client::<Vec<u8>>::connect(&uri).expect("a good server").split();
+    let (sender, mut receiver) = Client::<Vec<u8>>::connect(&uri)
+        .expect("a good server")
+        .split();
     sender.hang_up();
     assert!(receiver.receive(PATIENT).is_err());
     drop((sender, receiver));

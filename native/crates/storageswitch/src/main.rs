@@ -8,6 +8,7 @@ mod device;
 mod drive;
 mod exports;
 mod files;
+mod front;
 mod job;
 mod listen;
 mod permission;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use nbd::proto::{cmd, errno, flag, Request};
 use nbdserver::{refusal, Bytes, Connection, Offer, Service};
 
+use crate::front::{Front, Hands};
 use crate::job::{Job, Kind, Pending};
-use crate::shard::Hands;
 use crate::switch::Seat;
 
 /// Requests that are kept back for others to arrive with them.

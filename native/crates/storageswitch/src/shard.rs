@@ -1,10 +1,8 @@
 //! A drive with its scheduler, its tenants and its threads, apart from all other drives of the switch.
 
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
-use nbdserver::Gathering;
 use parking_lot::{Condvar, Mutex};
 use realtime::now_ns;
 use schedulers::{Parameters, Refusal};
@@ -13,7 +11,8 @@ use serde_json::{json, Value};
 use crate::config::TenantConfig;
 use crate::core::Core;
 use crate::drive::Drive;
-use crate::job::{Done, Pending, Work};
+use crate::front::{spawn, Front, Hands};
+use crate::job::{Pending, Work};
 use crate::pin::Cpu;
 use crate::region::{regions, Region};
 use crate::share::{Share, Watch};
@@ -31,15 +30,6 @@ pub struct Shard {
     alarm_set: Condvar,
     /// The processor of its threads, where it has one of its own.
     cpu: Option<Cpu>,
-}
-
-/// Lists that are used again.
-#[derive(Default)]
-pub struct Hands {
-    work: Vec<Work>,
-    pub done: Vec<Done>,
-    refused: Vec<(Pending, u32)>,
-    gathering: Gathering,
 }
 
 impl Shard {
@@ -70,25 +60,11 @@ impl Shard {
             alarm_set: Condvar::new(),
             cpu,
         });
-        shard.drive.device.clone().start(&shard);
-        shard.spawn(|shard| shard.watch_alarm());
+        let front: Arc<dyn Front> = shard.clone();
+        shard.drive.device.clone().start(&front);
+        let of_alarm = shard.clone();
+        spawn(&front, move |_| of_alarm.watch_alarm());
         Ok(shard)
-    }
-
-    /// Start a thread on the shard's processor; it ends with the process.
-    pub fn spawn(self: &Arc<Self>, work: impl FnOnce(Arc<Self>) + Send + 'static) {
-        let shard = self.clone();
-        thread::spawn(move || {
-            shard.pin();
-            work(shard);
-        });
-    }
-
-    /// Keep the calling thread on the shard's processor, where it has one of its own.
-    pub fn pin(&self) {
-        if let Some(cpu) = &self.cpu {
-            cpu.pin();
-        }
     }
 
     /// Count a connection of a tenant.
@@ -138,11 +114,6 @@ impl Shard {
                 return;
             }
         }
-    }
-
-    /// Take note of what the drive has done, and do everything that can be done then.
-    pub fn finish(&self, hands: &mut Hands) {
-        self.enter(&mut Vec::new(), hands);
     }
 
     /// Give the drive a request that passes the scheduler by.
@@ -234,20 +205,14 @@ impl Shard {
     }
 }
 
-impl Hands {
-    /// Answer what is done and what was refused, with one send to each client.
-    fn answer(&mut self) {
-        let done = self.done.drain(..);
-        let done = done.map(|done| (done.work.pending, done.result));
-        let refused = self.refused.drain(..);
-        let all = done.chain(refused.map(|(pending, code)| (pending, Err(code))));
-        for (pending, result) in all {
-            self.gathering.include(&pending);
-            pending.answer(result);
-            if self.gathering.is_enough() {
-                self.gathering.send();
-            }
+impl Front for Shard {
+    fn finish(&self, hands: &mut Hands) {
+        self.enter(&mut Vec::new(), hands);
+    }
+
+    fn pin(&self) {
+        if let Some(cpu) = &self.cpu {
+            cpu.pin();
         }
-        self.gathering.send();
     }
 }

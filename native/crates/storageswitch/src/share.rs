@@ -4,7 +4,7 @@ use parking_lot::{Condvar, Mutex};
 use schedulers::View;
 use serde::Serialize;
 
-/// What a scheduler tells a tenant of its share at one time.
+/// A tenant's share at one time, as its scheduler tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Share {
     pub connected: bool,

@@ -7,8 +7,8 @@ use parking_lot::{Condvar, Mutex};
 use realtime::now_ns;
 
 use crate::device::Device;
+use crate::front::{spawn, Front, Hands};
 use crate::job::{Done, Work};
-use crate::shard::{Hands, Shard};
 use crate::store::{carry_out, Store};
 
 /// Threads, and the requests that wait for a free one.
@@ -30,7 +30,7 @@ impl Lanes {
     }
 
     /// Carry out requests in one thread, for ever.
-    fn work(&self, shard: &Shard) {
+    fn work(&self, shard: &dyn Front) {
         let mut hands = Hands::default();
         loop {
             let mut queue = self.queue.lock();
@@ -67,10 +67,10 @@ impl Device for Lanes {
         self.queue.lock().len()
     }
 
-    fn start(self: Arc<Self>, shard: &Arc<Shard>) {
+    fn start(self: Arc<Self>, shard: &Arc<dyn Front>) {
         for _ in 0..self.threads {
             let lanes = self.clone();
-            shard.spawn(move |shard| lanes.work(&shard));
+            spawn(shard, move |shard| lanes.work(&*shard));
         }
     }
 }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use nbdserver::Bytes;
 use serde_json::Value;
 
+use crate::front::Front;
 use crate::job::{Done, Job, Work};
-use crate::shard::Shard;
 
 pub use lanes::Lanes;
 pub use memory::AtOnce;
@@ -20,7 +20,7 @@ pub use model::Model;
 pub use pipes::Pipes;
 pub use ring::{Files, Ring};
 
-/// A drive that carries out requests. What is not done at once is given to [`Shard::finish`] later.
+/// A drive that carries out requests. What is not done at once is given to [`Front::finish`] later.
 pub trait Device: Send + Sync {
     /// The name of the way to the drive, as clients of the control socket know it.
     fn access(&self) -> &'static str;
@@ -44,5 +44,5 @@ pub trait Device: Send + Sync {
     }
 
     /// Start the threads, which end with the process.
-    fn start(self: Arc<Self>, _shard: &Arc<Shard>) {}
+    fn start(self: Arc<Self>, _shard: &Arc<dyn Front>) {}
 }

@@ -11,8 +11,8 @@ use realtime::now_ns;
 use serde_json::Value;
 
 use crate::device::Device;
+use crate::front::{spawn, Front, Hands};
 use crate::job::{Done, Job, Kind, Work};
-use crate::shard::{Hands, Shard};
 use crate::store::{carry_out, Store};
 
 /// A model, its memory and its timer.
@@ -79,7 +79,7 @@ impl Model {
     }
 
     /// Handle an alarm: carry out the requests that are due, unless a newer alarm replaced this one.
-    fn see_to_due(&self, shard: &Shard, alarm_ns: u64, hands: &mut Hands) {
+    fn see_to_due(&self, shard: &dyn Front, alarm_ns: u64, hands: &mut Hands) {
         let mut completions: Vec<Completion> = Vec::new();
         let mut due = Vec::new();
         {
@@ -147,12 +147,12 @@ impl Device for Model {
         Some(self.timer.lateness())
     }
 
-    fn start(self: Arc<Self>, shard: &Arc<Shard>) {
-        shard.spawn(move |shard| {
+    fn start(self: Arc<Self>, shard: &Arc<dyn Front>) {
+        spawn(shard, move |shard| {
             let mut hands = Hands::default();
             loop {
                 let alarm_ns = self.timer.next();
-                self.see_to_due(&shard, alarm_ns, &mut hands);
+                self.see_to_due(&*shard, alarm_ns, &mut hands);
             }
         });
     }

@@ -13,8 +13,8 @@ use parking_lot::{Condvar, Mutex};
 use realtime::now_ns;
 
 use crate::device::Device;
+use crate::front::{spawn, Front, Hands};
 use crate::job::{Done, Kind, Work};
-use crate::shard::{Hands, Shard};
 
 const WITHOUT_END: Patience = Patience {
     until: None,
@@ -101,7 +101,7 @@ impl Pipes {
     }
 
     /// Send requests by one connection, which is made anew when a request comes after it broke, for ever.
-    fn work(self: &Arc<Self>, shard: &Arc<Shard>, first: Client<Body>) {
+    fn work(self: &Arc<Self>, shard: &Arc<dyn Front>, first: Client<Body>) {
         let mut first = Some(first);
         loop {
             let client = match first.take() {
@@ -122,8 +122,10 @@ impl Pipes {
             let (sender, receiver) = client.split();
             let line = Arc::new(Line::new());
             let (pipes, of_receiver) = (self.clone(), line.clone());
-            shard.spawn(move |shard| pipes.receive(&shard, receiver, &of_receiver));
-            self.send(shard, &line, sender);
+            spawn(shard, move |shard| {
+                pipes.receive(&*shard, receiver, &of_receiver)
+            });
+            self.send(&**shard, &line, sender);
         }
     }
 
@@ -151,7 +153,7 @@ impl Pipes {
     }
 
     /// Send requests until the connection breaks.
-    fn send(&self, shard: &Shard, line: &Line, mut sender: Sender<Body>) {
+    fn send(&self, shard: &dyn Front, line: &Line, mut sender: Sender<Body>) {
         let mut hands = Hands::default();
         while let Some(mut work) = self.next(line) {
             if work.pending.is_orphaned() {
@@ -188,7 +190,7 @@ impl Pipes {
     }
 
     /// Receive answers until the connection breaks, and fail what is in flight then.
-    fn receive(&self, shard: &Shard, mut receiver: Receiver<Body>, line: &Line) {
+    fn receive(&self, shard: &dyn Front, mut receiver: Receiver<Body>, line: &Line) {
         let mut hands = Hands::default();
         while let Ok(Some(completion)) = receiver.receive(WITHOUT_END) {
             let at_ns = now_ns();
@@ -242,10 +244,10 @@ impl Device for Pipes {
         self.waiting.lock().len()
     }
 
-    fn start(self: Arc<Self>, shard: &Arc<Shard>) {
+    fn start(self: Arc<Self>, shard: &Arc<dyn Front>) {
         for client in self.connected.lock().drain(..) {
             let pipes = self.clone();
-            shard.spawn(move |shard| pipes.work(&shard, client));
+            spawn(shard, move |shard| pipes.work(&shard, client));
         }
     }
 }

@@ -18,8 +18,8 @@ use realtime::now_ns;
 use rustix::io::Errno;
 
 use crate::device::{Device, Lanes};
+use crate::front::{spawn, Front, Hands};
 use crate::job::{Done, Job, Kind, Work};
-use crate::shard::{Hands, Shard};
 use crate::store::Store;
 
 /// `RWF_DSYNC` (linux/fs.h): a write is complete once it is on stable media.
@@ -172,7 +172,7 @@ impl Ring {
     }
 
     /// Reap completions, for ever.
-    fn reap(&self, shard: &Shard) {
+    fn reap(&self, shard: &dyn Front) {
         let mut hands = Hands::default();
         let mut reaped = Vec::new();
         loop {
@@ -287,9 +287,9 @@ impl Device for Ring {
         self.state.lock().waiting.len() + self.aside.waiting()
     }
 
-    fn start(self: Arc<Self>, shard: &Arc<Shard>) {
+    fn start(self: Arc<Self>, shard: &Arc<dyn Front>) {
         self.aside.clone().start(shard);
         let ring = self.clone();
-        shard.spawn(move |shard| ring.reap(&shard));
+        spawn(shard, move |shard| ring.reap(&*shard));
     }
 }
