@@ -1,5 +1,16 @@
 """The simulated drives by themselves: their figures and curves in virtual time, against what was published."""
 
+from rackloop_models.drives._box import Box as Box
+from rackloop_models.drives._box import BoxDriveResult as BoxDriveResult
+from rackloop_models.drives._box import BoxResult as BoxResult
+from rackloop_models.drives._box import BoxTenantResult as BoxTenantResult
+from rackloop_models.drives._box import Cores as Cores
+from rackloop_models.drives._box import CoreUse as CoreUse
+from rackloop_models.drives._box import Hardware as Hardware
+from rackloop_models.drives._box import Link as Link
+from rackloop_models.drives._box import LinkUse as LinkUse
+from rackloop_models.drives._box import PathUse as PathUse
+from rackloop_models.drives._box import PhaseTimes as PhaseTimes
 from rackloop_models.drives._characterization import Check as Check
 from rackloop_models.drives._characterization import Progress as Progress
 from rackloop_models.drives._characterization import characterized as characterized
@@ -23,6 +34,8 @@ from rackloop_models.drives._interference import neighbours as neighbours
 from rackloop_models.drives._measured import Figures as Figures
 from rackloop_models.drives._measured import Interval as Interval
 from rackloop_models.drives._measured import Latency as Latency
+from rackloop_models.drives._replay import ReplayWritten as ReplayWritten
+from rackloop_models.drives._replay import write_replay as write_replay
 from rackloop_models.drives._results import Distance as Distance
 from rackloop_models.drives._results import Done as Done
 from rackloop_models.drives._results import LoadResult as LoadResult
@@ -39,6 +52,7 @@ from rackloop_models.drives._shapes import Requests as Requests
 from rackloop_models.drives._shapes import Seconds as Seconds
 from rackloop_models.drives._simulation import DriveSim as DriveSim
 from rackloop_models.drives._tenants import Bursts as Bursts
+from rackloop_models.drives._tenants import Priority as Priority
 from rackloop_models.drives._tenants import SchedulerState as SchedulerState
 from rackloop_models.drives._tenants import Slo as Slo
 from rackloop_models.drives._tenants import Tenant as Tenant
@@ -46,6 +60,9 @@ from rackloop_models.drives._tenants import TenantLoad as TenantLoad
 from rackloop_models.drives._tenants import TenantResult as TenantResult
 from rackloop_models.drives._tenants import Tenants as Tenants
 from rackloop_models.drives._tenants import TenantsResult as TenantsResult
+from rackloop_models.drives._tenants import TraceReplay as TraceReplay
+from rackloop_models.drives._tenants import WeightedOperation as WeightedOperation
+from rackloop_models.drives._tenants import WeightedSize as WeightedSize
 from rackloop_models.drives._trials import PREPARATIONS as PREPARATIONS
 from rackloop_models.drives._trials import REST as REST
 from rackloop_models.drives._trials import State as State

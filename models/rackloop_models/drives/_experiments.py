@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from rackloop_models.drives._box import Box
 from rackloop_models.drives._shapes import Amount, Depth, Operation, Pattern, Rate, Region
 from rackloop_models.drives._tenants import Tenants
 
@@ -116,16 +117,17 @@ class Sanitize:
     kind: Literal["sanitize"] = "sanitize"
 
 
-Experiment = Load | Seek | SequentialRead | Steps | Tenants | Idle | Sanitize
+Experiment = Load | Seek | SequentialRead | Steps | Tenants | Box | Idle | Sanitize
 
 
 @dataclass(frozen=True)
 class Document:
-    """The input of drivesim: one drive and the experiments it goes through, in this order."""
+    """The input of drivesim: alike drives and the experiments they go through, in this order."""
 
     timing: dict[str, Any]
     bytes: int
     sector_bytes: int
     seed: int
     experiments: tuple[Experiment, ...]
+    drives: int = 1
     schema: Literal[1] = 1

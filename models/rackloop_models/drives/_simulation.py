@@ -25,17 +25,28 @@ _RESULT: TypeAdapter[Result] = TypeAdapter(Annotated[Result, Field(discriminator
 class DriveSim:
     """Simulates drives of one profile, each as new, of ``size_bytes`` and with a ``seed`` for its chance.
 
+    Each run is of so many ``drives``, which all go through its experiments; a box has all of them, and the results of
+    other experiments are those of the first.
+
     ``binary`` is the path of drivesim; without one it is looked for, and ToolError raised where it is not found.
     Several threads may use it where they may use ``executor``.
     """
 
     def __init__(
-        self, executor: Executor, profile: Profile, *, size_bytes: int, seed: int, binary: str | None = None
+        self,
+        executor: Executor,
+        profile: Profile,
+        *,
+        size_bytes: int,
+        seed: int,
+        drives: int = 1,
+        binary: str | None = None,
     ) -> None:
         self._executor = executor
         self._profile = profile
         self._size_bytes = size_bytes
         self._seed = seed
+        self._drives = drives
         self._binary = binary or str(find_binary("drivesim"))
 
     @property
@@ -49,7 +60,7 @@ class DriveSim:
         return self._size_bytes
 
     def run(self, experiments: Sequence[Experiment], deadline: Deadline) -> tuple[Result, ...]:
-        """Put a new drive through ``experiments``; a result for each.
+        """Put new drives through ``experiments``; a result for each.
 
         Raises BadInput where the model refuses its parameters or an experiment, ToolError where drivesim fails, and
         DeadlineExceeded.
@@ -60,6 +71,7 @@ class DriveSim:
             sector_bytes=self._profile.sector_bytes,
             seed=self._seed,
             experiments=tuple(experiments),
+            drives=self._drives,
         )
         text = _DOCUMENT.dump_json(document, exclude_none=True).decode()
         done = self._executor.run((self._binary,), deadline, stdin=text)

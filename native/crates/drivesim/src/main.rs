@@ -12,6 +12,7 @@ mod drive;
 mod experiment;
 mod failure;
 mod figures;
+mod flight;
 mod hardware;
 mod layout;
 mod load;

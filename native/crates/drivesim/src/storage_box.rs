@@ -7,56 +7,18 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use racksim::{Completion, Io, Kind, OnReadError, Request};
+use racksim::{Completion, Kind, OnReadError, Request};
 use schedulers::{
-    Decision, Outcome, Parameters, Priority, Refusal, RequestId, Scheduler, Snapshot, Tenant,
-    TenantId,
+    Decision, Outcome, Parameters, Refusal, RequestId, Scheduler, Snapshot, Tenant, TenantId,
 };
 
 use crate::drive::Drive;
 use crate::failure::Failure;
+use crate::flight::{work_ns, Costs, Event, Flight};
 use crate::hardware::{Hardware, Serve};
 use crate::phases::{Phase, PhaseTally, Phases};
 use crate::server::{Path, Server};
 use crate::target::{request_of, Arrival, Done, Ending, Target};
-
-/// Something that happens to a request in the box, or on its way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
-    /// The command capsule has come.
-    Received,
-    /// A core takes it up.
-    Noticed,
-    /// The core is done with its submission.
-    Submitted,
-    /// The client begins to send the data of a write.
-    Asked,
-    /// The data of a write has come.
-    Fetched,
-    /// The data of a write has passed the path to its drive.
-    Loaded,
-    /// The drive has done it, and the data of a read is in memory.
-    Landed,
-    /// A core takes up the completion.
-    Caught,
-    /// The core is done with the completion.
-    Finished,
-    /// The response has come to the client.
-    Answered,
-}
-
-/// A request in the box, or on its way.
-#[derive(Debug, Clone, Copy)]
-struct Flight {
-    tenant: usize,
-    io: Io,
-    priority: Priority,
-    id: Option<RequestId>,
-    has_failed: bool,
-    device_ns: u64,
-    credit: Option<u32>,
-    phases: Phases,
-}
 
 /// A tenant of the box.
 #[derive(Debug, Clone, Copy, Default)]
@@ -96,41 +58,6 @@ pub struct StorageBox<'d> {
     done: VecDeque<Done>,
     now_ns: u64,
     is_measured: bool,
-}
-
-/// Hardware in the units of the simulation.
-#[derive(Debug, Clone, Copy)]
-struct Costs {
-    serve: Serve,
-    submission: [f64; 2],
-    completion: [f64; 2],
-    notice_ns: u64,
-    propagation_ns: u64,
-    command_bytes: u64,
-    completion_bytes: u64,
-    inline_bytes: u64,
-}
-
-impl Costs {
-    fn new(hardware: &Hardware) -> Self {
-        let ns = |us: f64| (us * 1e3).round() as u64;
-        let Hardware { cores, link, .. } = hardware;
-        Self {
-            serve: cores.serve,
-            submission: [cores.submission_us, cores.submission_us_per_kib],
-            completion: [cores.completion_us, cores.completion_us_per_kib],
-            notice_ns: ns(cores.notice_us),
-            propagation_ns: ns(link.propagation_us),
-            command_bytes: link.command_bytes,
-            completion_bytes: link.completion_bytes,
-            inline_bytes: link.inline_kib * 1024,
-        }
-    }
-}
-
-/// The time of a core for a request of `bytes`: a base and a share for each KiB.
-fn work_ns([base_us, us_per_kib]: [f64; 2], bytes: u64) -> u64 {
-    ((base_us + us_per_kib * bytes as f64 / 1024.0) * 1e3).round() as u64
 }
 
 impl<'d> StorageBox<'d> {
