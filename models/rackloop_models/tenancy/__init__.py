@@ -2,6 +2,7 @@
 
 from rackloop_models.tenancy._claims import Claim as Claim
 from rackloop_models.tenancy._claims import claims as claims
+from rackloop_models.tenancy._measure import STATES as STATES
 from rackloop_models.tenancy._measure import Outcome as Outcome
 from rackloop_models.tenancy._measure import TenantOutcome as TenantOutcome
 from rackloop_models.tenancy._measure import Timing as Timing

@@ -33,7 +33,7 @@ def tenancy(request: TenancyRequest) -> int:
     from rackloop_models.drives import DriveSim
     from rackloop_models.tenancy import CONDITIONS, Timing, claims, interference, measured, time_line
 
-    schedulers = dict(_scheduler(text) for text in each_once(request.schedulers or SCHEDULERS))
+    schedulers = dict(scheduler_of(text) for text in each_once(request.schedulers or SCHEDULERS))
     scenarios = _scenarios(request)
     counts = each_once(request.counts) or _COUNTS
     profile, size_bytes, clock = load_profile(request.profile), size_of(request.size), RealClock()
@@ -66,7 +66,7 @@ def tenancy(request: TenancyRequest) -> int:
     return EXIT_PASS
 
 
-def _scheduler(text: str) -> tuple[str, dict[str, Any]]:
+def scheduler_of(text: str) -> tuple[str, dict[str, Any]]:
     """A scheduler from ``KIND`` or ``KIND:NAME=VALUE,...``; drivesim knows the parameters."""
     kind, _, rest = text.partition(":")
     if kind not in SCHEDULERS:
