@@ -152,7 +152,8 @@ def _figure(outcomes: Sequence[StoreOutcome], caption: str) -> Figure:
         }
         for one in outcomes
     }
-    whole, parts = {}, {}
+    whole: dict[str, dict[str, float]] = {}
+    parts: dict[str, dict[str, float]] = {}
     for one, (name, values) in zip(outcomes, quantiles.items(), strict=True):
         (whole if one.cell.ablation is None else parts)[name] = values
     panels = [TailRange("Schedulers", whole)]
