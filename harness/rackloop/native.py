@@ -1,4 +1,4 @@
-"""The places of the native programs drivesim, hosttool, rackd, rackprobe and storageswitch, and of the one library."""
+"""The places of the native programs, and of the one native library."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal
 
 from rackloop.errors import ToolError
 
-NativeProgram = Literal["drivesim", "hosttool", "rackd", "rackprobe", "storageswitch"]
+NativeProgram = Literal["blobload", "drivesim", "hosttool", "rackd", "rackprobe", "storageswitch"]
 NativeLibrary = Literal["rackloop_erasure"]
 
 BIN_VARIABLE = "RACKLOOP_NATIVE_BIN"

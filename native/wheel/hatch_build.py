@@ -10,7 +10,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from packaging.tags import platform_tags
 
-PROGRAMS = ("drivesim", "hosttool", "rackd", "rackprobe", "storageswitch")
+PROGRAMS = ("blobload", "drivesim", "hosttool", "rackd", "rackprobe", "storageswitch")
 DELIVERED = ("rackprobe", "storageswitch")
 """The programs that are built for other machines too, where RACKLOOP_NATIVE_TARGETS names those."""
 LIBRARY = "librackloop_erasure.so"

@@ -65,7 +65,7 @@ def test_the_native_wheel_carries_the_programs_and_the_library(tmp_path: Path) -
     assert "-py3-none-" in wheel.name
     assert not wheel.name.endswith("-any.whl")
     archive = ZipFile(wheel)
-    for program in ("drivesim", "hosttool", "rackd", "rackprobe", "storageswitch"):
+    for program in ("blobload", "drivesim", "hosttool", "rackd", "rackprobe", "storageswitch"):
         info = archive.getinfo(f"rackloop_native/bin/{program}")
         assert info.external_attr >> 16 & stat.S_IXUSR, f"{program} cannot be executed"
         assert archive.read(info)[:4] == b"\x7fELF"

@@ -1,5 +1,10 @@
 """The simulated drives by themselves: their figures and curves in virtual time, against what was published."""
 
+from rackloop_models.drives._blobstore import BlobStore as BlobStore
+from rackloop_models.drives._blobstore import BlobStoreResult as BlobStoreResult
+from rackloop_models.drives._blobstore import Operations as Operations
+from rackloop_models.drives._blobstore import StoreClient as StoreClient
+from rackloop_models.drives._blobstore import StoreClientResult as StoreClientResult
 from rackloop_models.drives._box import Box as Box
 from rackloop_models.drives._box import BoxDriveResult as BoxDriveResult
 from rackloop_models.drives._box import BoxResult as BoxResult

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from rackloop_models.drives._blobstore import BlobStore
 from rackloop_models.drives._box import Box
 from rackloop_models.drives._shapes import Amount, Depth, Operation, Pattern, Rate, Region
 from rackloop_models.drives._tenants import Tenants
@@ -117,7 +118,7 @@ class Sanitize:
     kind: Literal["sanitize"] = "sanitize"
 
 
-Experiment = Load | Seek | SequentialRead | Steps | Tenants | Box | Idle | Sanitize
+Experiment = Load | Seek | SequentialRead | Steps | Tenants | Box | BlobStore | Idle | Sanitize
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from rackloop_models.drives._blobstore import BlobStoreResult
 from rackloop_models.drives._box import BoxResult
 from rackloop_models.drives._measured import Figures, Interval
 from rackloop_models.drives._tenants import TenantsResult
@@ -92,4 +93,6 @@ class Done:
     end_s: float
 
 
-Result = LoadResult | SeekResult | SequentialReadResult | StepsResult | TenantsResult | BoxResult | Done
+Result = (
+    LoadResult | SeekResult | SequentialReadResult | StepsResult | TenantsResult | BoxResult | BlobStoreResult | Done
+)

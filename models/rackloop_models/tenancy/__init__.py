@@ -6,6 +6,7 @@ from rackloop_models.tenancy._distribution import Buckets as Buckets
 from rackloop_models.tenancy._distribution import exceedance as exceedance
 from rackloop_models.tenancy._distribution import merged as merged
 from rackloop_models.tenancy._distribution import quantile_ns as quantile_ns
+from rackloop_models.tenancy._measure import STATES as STATES
 from rackloop_models.tenancy._measure import Outcome as Outcome
 from rackloop_models.tenancy._measure import TenantOutcome as TenantOutcome
 from rackloop_models.tenancy._measure import Timing as Timing

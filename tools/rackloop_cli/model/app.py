@@ -19,6 +19,7 @@ model_app = Group(
     "rackloop model tenancy --out tenancy",
     "rackloop model remote-flash --out remote-flash",
     "rackloop model cost --out cost",
+    "rackloop model store --mix b",
 )
 model_app.add_typer(model_erasure_app, name="erasure")
 
@@ -192,3 +193,70 @@ def model_cost(
     from rackloop_cli.model import cost as verb
 
     raise typer.Exit(verb.cost(inputs=inputs, out=out, as_json=as_json))
+
+
+@model_app.verb(
+    "store",
+    "rackloop model store --out store",
+    "rackloop model store --mix b --condition fragmented --scheduler none --scheduler gimbal",
+    "rackloop model store --clients 4 --json",
+)
+def model_store(
+    mix: Annotated[str, typer.Option(metavar="LETTER", help="The workload of YCSB, a to f.")] = "a",
+    condition: Annotated[
+        str, typer.Option(metavar="NAME", help="The condition of the drives, clean or fragmented.")
+    ] = "clean",
+    scheduler: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND[:NAME=VALUE,...]",
+            help="A scheduler: none, reflex, parda, flashfq or gimbal, with parameters; may be given again. Else all.",
+        ),
+    ] = None,
+    clients: Annotated[int, typer.Option(metavar="N", min=1, max=256, help="Number of clients.")] = 8,
+    records: Annotated[
+        int, typer.Option(metavar="N", min=1, max=2**28, help="Records of 1 KiB that each client stores first.")
+    ] = 131072,
+    depth: Annotated[
+        int, typer.Option(metavar="N", min=1, max=65536, help="Operations of each client under way.")
+    ] = 16,
+    seconds: Annotated[
+        float, typer.Option(metavar="S", min=0.01, max=3600, help="Measured virtual time of each run.")
+    ] = 0.3,
+    warm_up: Annotated[
+        float, typer.Option(metavar="S", min=0.001, max=3600, help="Virtual time before it, for schedulers to settle.")
+    ] = 0.5,
+    profile: Annotated[
+        str, typer.Option(metavar="PROFILE", help="The profile of the drives: a file, or the name of one.")
+    ] = "nvme-ssd",
+    size: Annotated[str, typer.Option(metavar="SIZE", help="Size of each simulated drive.")] = "4 GiB",
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, max=2**63 - 1, help="Seed of the model and of its load.")
+    ] = 1,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Directory for the plot; else none.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare schedulers of key-value stores.
+
+    Clients with a database each share a box of four drives, in virtual time: blobs with two replicas, I/O within the
+    credits of the schedulers, reads steered by credit. With Gimbal, the client is measured without each of these as
+    well. What differs from a paper is told and not judged: the exit code is 0.
+    """
+    from rackloop_cli.model import store as verb
+
+    asked = verb.StoreRequest(
+        mix=mix,
+        condition=condition,
+        schedulers=scheduler or [],
+        clients=clients,
+        records=records,
+        depth=depth,
+        seconds=seconds,
+        warm_up_s=warm_up,
+        profile=profile,
+        size=size,
+        seed=seed,
+        out=out,
+        as_json=as_json,
+    )
+    raise typer.Exit(verb.store(asked))

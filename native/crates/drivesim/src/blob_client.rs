@@ -16,7 +16,7 @@ struct Tally {
     latencies: Latencies,
 }
 
-/// What a client had done when the measured time began.
+/// Counts of a client at the start of the measured time.
 struct Before {
     counters: Counters,
     reads_by_replica: Vec<u64>,

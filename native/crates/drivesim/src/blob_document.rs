@@ -48,7 +48,7 @@ pub struct StoreClient {
     /// Its name, weight and objective, as the schedulers are told.
     pub tenant: Tenant,
     /// The operations.
-    pub mix: MixOf,
+    pub mix: Mix,
     /// Records of its database.
     pub records: u64,
     /// Operations that it keeps under way.
@@ -63,29 +63,8 @@ fn operation_us() -> f64 {
     5.0
 }
 
-/// A mix by its letter, or by its shares.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-pub enum MixOf {
-    /// One of YCSB's.
-    Letter(String),
-    /// Shares.
-    Shares(Mix),
-}
-
 fn one() -> usize {
     1
-}
-
-impl MixOf {
-    /// The mix; the error names the letters that there are, or the sum of the shares.
-    pub fn mix(&self) -> Result<Mix, String> {
-        let mix = match self {
-            Self::Letter(letter) => Mix::ycsb(letter),
-            Self::Shares(mix) => mix.check().map(|()| *mix),
-        };
-        mix.map_err(|refusal| format!("mix: {refusal}"))
-    }
 }
 
 impl BlobStore {
@@ -156,7 +135,6 @@ impl BlobStore {
 
 impl StoreClient {
     fn check(&self) -> Result<(), String> {
-        self.mix.mix()?;
         if !(1..=MOST_RECORDS).contains(&self.records) {
             return Err(format!(
                 "records {} is not from 1 to {MOST_RECORDS}",

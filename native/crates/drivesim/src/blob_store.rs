@@ -115,10 +115,9 @@ impl<'a, 'd> Run<'a, 'd> {
         for (document, number) in experiment.clients.iter().zip(0..) {
             let client = blobstore::Client::new(experiment.options, pool.len());
             let database = Database::new(experiment.tree, client, &run.global).expect(valid);
-            let mix = document.mix.mix().expect(valid);
             // Each client has its own chance: one more or less does not change the others.
             let seed = seed ^ (number as u64) << 32;
-            let workload = Workload::new(&mix, document.records, seed).expect(valid);
+            let workload = Workload::new(&document.mix, document.records, seed).expect(valid);
             run.clients.push(Client::new(document, database, workload));
             for drive in 0..pool.len() {
                 run.join(number, drive)?;

@@ -145,7 +145,7 @@ fn what_is_wrong_is_named() {
         (json!({"options": {"steering": "sideways"}}), "sideways"),
         (
             json!({"clients": [{"tenant": {"name": "a"}, "mix": "z", "records": 1, "depth": 1}]}),
-            "client \"a\": mix: there is no YCSB workload \"z\"",
+            "mix: there is no YCSB workload \"z\"",
         ),
         (
             json!({"clients": [{"tenant": {"name": "a"}, "mix": {"read": 0.4}, "records": 1, "depth": 1}]}),

@@ -1,4 +1,4 @@
-//! What a database has done.
+//! Counts of the work of a database.
 
 use serde::Serialize;
 

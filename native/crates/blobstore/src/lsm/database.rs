@@ -149,7 +149,7 @@ impl Database {
         &self.client
     }
 
-    /// What the database has done.
+    /// Counts of the work of the database.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters

@@ -97,7 +97,7 @@ impl Levels {
         found
     }
 
-    /// What to compact next: the first level once it has enough tables, else the level that exceeds its size most.
+    /// Pick the next compaction: the first level once it has enough tables, else the level that exceeds its size most.
     pub fn pick(&mut self, options: &TreeOptions, of: &Tables) -> Option<Compaction> {
         if self.levels[0].len() >= options.level0_tables {
             let inputs = self.levels[0].clone();

@@ -1,6 +1,7 @@
 //! Mixes of operations.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::refusal::Refusal;
 
@@ -17,9 +18,9 @@ pub enum RequestDistribution {
     Uniform,
 }
 
-/// Shares of operations; they add up to 1.
+/// Shares of operations; they add up to 1. In a document it may also be the letter of one of YCSB's workloads.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(try_from = "Value")]
 pub struct Mix {
     /// Gets.
     pub read: f64,
@@ -33,6 +34,42 @@ pub struct Mix {
     pub read_modify_write: f64,
     /// The choice of records.
     pub distribution: RequestDistribution,
+}
+
+/// The shares in a document.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct Shares {
+    read: f64,
+    update: f64,
+    insert: f64,
+    scan: f64,
+    read_modify_write: f64,
+    distribution: RequestDistribution,
+}
+
+impl TryFrom<Value> for Mix {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<Self, String> {
+        let mix = match value.as_str() {
+            Some(letter) => Self::ycsb(letter),
+            None => {
+                let shares: Shares =
+                    serde_json::from_value(value).map_err(|error| format!("mix: {error}"))?;
+                let mix = Self {
+                    read: shares.read,
+                    update: shares.update,
+                    insert: shares.insert,
+                    scan: shares.scan,
+                    read_modify_write: shares.read_modify_write,
+                    distribution: shares.distribution,
+                };
+                mix.check().map(|()| mix)
+            }
+        };
+        mix.map_err(|refusal| format!("mix: {refusal}"))
+    }
 }
 
 const NOTHING: Mix = Mix {

@@ -1,0 +1,93 @@
+"""Cells in virtual time, and the measures of what each client got."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rackloop.clock import Deadline
+from rackloop_models.client._cells import Cell, Setup, cells
+from rackloop_models.drives import (
+    PREPARATIONS,
+    REST,
+    BlobStoreResult,
+    DriveSim,
+    Experiment,
+    Sanitize,
+    State,
+    StoreClientResult,
+)
+from rackloop_oracles.fairness import f_util, jain_index
+
+_AS_NEW = Sanitize(name="as new")
+
+
+@dataclass(frozen=True)
+class StoreOutcome:
+    """A cell's figures; f-Utils are shares of what one client has alone with the whole client and no scheduler."""
+
+    cell: Cell
+    operations_per_s: float
+    alone_operations_per_s: float
+    f_utils: tuple[float, ...]
+    jain: float
+    clients: tuple[StoreClientResult, ...]
+
+    def worst_get_ns(self, quantile: str) -> float | None:
+        """A quantile of the latency of gets, of that client for which it is longest."""
+        found = [getattr(one.gets.latency_ns, quantile) for one in self.clients if one.gets.latency_ns is not None]
+        return max(found, default=None)
+
+    def mean_get_ns(self, quantile: str) -> float | None:
+        """The mean over clients of a quantile of the latency of gets."""
+        found = [getattr(one.gets.latency_ns, quantile) for one in self.clients if one.gets.latency_ns is not None]
+        return sum(found) / len(found) if found else None
+
+    @property
+    def second_replica_share(self) -> float | None:
+        """The share of reads that the second replica served; None without reads."""
+        reads = sum(sum(one.reads_by_replica) for one in self.clients)
+        second = sum(sum(one.reads_by_replica[1:]) for one in self.clients)
+        return second / reads if reads else None
+
+    @property
+    def errors(self) -> int:
+        """Operations that failed."""
+        return sum(one.errors for one in self.clients)
+
+
+def stores(
+    sim: DriveSim, setup: Setup, schedulers: Mapping[str, Mapping[str, Any]], state: State, deadline: Deadline
+) -> tuple[StoreOutcome, ...]:
+    """Every cell on the drives of ``sim``, prepared to ``state``.
+
+    Filled drives are as new for each cell; others are prepared once, and cells follow each other on them, since
+    fragmenting takes longer than all else. Raises as DriveSim.run.
+    """
+    planned = cells(schedulers)
+    alone = Cell("none", {"kind": "none"}).experiment(setup, 1)
+    acts = [alone, *(cell.experiment(setup) for cell in planned)]
+    experiments: list[Experiment] = [*PREPARATIONS[state]]
+    for number, act in enumerate(acts):
+        if number and state is State.FILLED:
+            experiments += [_AS_NEW, *PREPARATIONS[state]]
+        experiments += [REST, act]
+    found = [one for one in sim.run(experiments, deadline) if isinstance(one, BlobStoreResult)]
+    most = found[0].clients[0].operations_per_s
+    return tuple(_outcome(cell, result.clients, most) for cell, result in zip(planned, found[1:], strict=True))
+
+
+def _outcome(cell: Cell, clients: Sequence[StoreClientResult], alone: float) -> StoreOutcome:
+    together = np.array([one.operations_per_s for one in clients])
+    shares = f_util(np.full(len(clients), alone), together)
+    return StoreOutcome(
+        cell,
+        float(together.sum()),
+        alone,
+        tuple(float(share) for share in shares),
+        float(jain_index(shares)),
+        tuple(clients),
+    )

@@ -1,0 +1,298 @@
+//! The run: operations of a workload on a database, in real time.
+
+use std::sync::mpsc::{channel, Receiver};
+use std::time::Duration;
+
+use blobstore::{
+    key_of, Answer, Client, Database, DriveId, GlobalAllocator, PoolDrive, Query, Workload,
+};
+use hdrhistogram::Histogram;
+use realtime::now_ns;
+use schedulers::{Operation, Outcome};
+use serde_json::{json, Value};
+
+use crate::credits;
+use crate::document::Document;
+use crate::drive::{Answered, Drive};
+
+/// The wait for an answer before other drives and credits are looked at.
+const WAIT: Duration = Duration::from_micros(100);
+const KINDS: [&str; 4] = ["gets", "puts", "scans", "read_modify_writes"];
+
+/// Operations of a kind.
+struct Tally {
+    count: u64,
+    errors: u64,
+    latencies: Histogram<u64>,
+}
+
+/// A database on the drives of a pool.
+pub struct Run<'a> {
+    document: &'a Document,
+    drives: Vec<Drive>,
+    credits: Receiver<(DriveId, u32)>,
+    credit_updates: u64,
+    global: GlobalAllocator,
+    database: Database,
+    workload: Workload,
+    /// The kind of each operation under way, by its token.
+    kinds: Vec<usize>,
+    tallies: Vec<Tally>,
+    started: u64,
+    ended: u64,
+    verified_bytes: u64,
+    /// The first read that returned other bytes than were written.
+    pub mismatch: Option<String>,
+    /// The first operation that failed.
+    first_error: Option<String>,
+}
+
+impl<'a> Run<'a> {
+    /// Connect to every drive.
+    pub fn new(document: &'a Document) -> Result<Self, String> {
+        let mut drives = Vec::new();
+        let (sender, credits) = channel();
+        for (of, number) in document.drives.iter().zip(0..) {
+            credits::check(of)?;
+            drives.push(Drive::connect(of)?);
+            credits::follow(of.clone(), DriveId(number), sender.clone());
+        }
+        let pool: Vec<_> = document
+            .drives
+            .iter()
+            .zip(&drives)
+            .map(|(of, drive)| PoolDrive {
+                in_box: of.in_box,
+                bytes: drive.bytes,
+            })
+            .collect();
+        let said = |refusal: blobstore::Refusal| refusal.to_string();
+        let global = GlobalAllocator::new(document.layout, &pool)
+            .map_err(|refusal| format!("layout: {refusal}"))?;
+        let client = Client::new(document.options, pool.len());
+        let database = Database::new(document.tree, client, &global)
+            .map_err(|refusal| format!("tree: {refusal}"))?;
+        let workload =
+            Workload::new(&document.mix, document.records, document.seed).map_err(said)?;
+        let tally = |_| Tally {
+            count: 0,
+            errors: 0,
+            latencies: Histogram::new(3).expect("a histogram of three digits"),
+        };
+        Ok(Self {
+            document,
+            drives,
+            credits,
+            credit_updates: 0,
+            global,
+            database,
+            workload,
+            kinds: vec![0; document.depth],
+            tallies: KINDS.iter().map(tally).collect(),
+            started: 0,
+            ended: 0,
+            verified_bytes: 0,
+            mismatch: None,
+            first_error: None,
+        })
+    }
+
+    /// Store the records.
+    pub fn load(&mut self) -> Result<(), String> {
+        let keys = (0..self.document.records).map(key_of);
+        let loaded = self.database.load(keys, &mut self.global, now_ns());
+        loaded.map_err(|refusal| format!("the records do not fit: {refusal}"))?;
+        while self.database.is_at_work() {
+            self.step();
+        }
+        match self.database.failure() {
+            Some(failure) => Err(failure.to_owned()),
+            None => Ok(()),
+        }
+    }
+
+    /// Carry out the operations; `progress` is called with their number as the document asks.
+    pub fn operate(&mut self, mut progress: impl FnMut(u64)) {
+        for token in 0..self.document.depth as u64 {
+            self.start(token);
+        }
+        let every = self.document.progress_every.unwrap_or(u64::MAX);
+        let mut told = 0;
+        while self.ended < self.document.operations {
+            self.step();
+            if self.ended / every > told {
+                told = self.ended / every;
+                progress(self.ended);
+            }
+        }
+    }
+
+    /// The result, after `seconds` of operations.
+    pub fn result(&self, seconds: f64) -> Value {
+        let counters = self.database.counters();
+        let client = self.database.client();
+        let by_drive = client.reads_by_drive();
+        let drives = self.document.drives.iter().zip(&self.drives).enumerate();
+        let drives = drives.map(|(number, (of, drive))| {
+            let (credit, ..) = client.load(DriveId(number as u32));
+            json!({
+                "tenant": of.tenant, "in_box": of.in_box, "reads": by_drive[number], "credit": credit,
+                "lost": drive.lost,
+            })
+        });
+        let mut result = json!({
+            "event": "result",
+            "operations": self.ended,
+            "seconds": seconds,
+            "operations_per_s": self.ended as f64 / seconds,
+            "errors": self.tallies.iter().map(|tally| tally.errors).sum::<u64>(),
+            "first_error": self.first_error,
+            "mismatch": self.mismatch,
+            "verified_bytes": self.verified_bytes,
+            "credit_updates": self.credit_updates,
+            "reads_by_replica": client.reads_by_replica(),
+            "counters": counters,
+            "write_amplification": counters.write_amplification(),
+            "read_amplification": counters.read_amplification(),
+            "level_bytes": self.database.level_bytes(),
+            "drives": drives.collect::<Vec<_>>(),
+        });
+        for (name, tally) in KINDS.iter().zip(&self.tallies) {
+            result[*name] = tally.as_json();
+        }
+        result
+    }
+
+    fn start(&mut self, token: u64) {
+        if self.started == self.document.operations {
+            return;
+        }
+        self.started += 1;
+        let query = self.workload.draw();
+        self.kinds[token as usize] = match query {
+            Query::Get(_) => 0,
+            Query::Put(_) => 1,
+            Query::Scan(..) => 2,
+            Query::ReadModifyWrite(_) => 3,
+        };
+        self.database
+            .start(token, query, &mut self.global, now_ns());
+    }
+
+    /// Send what may go, and take what has come.
+    fn step(&mut self) {
+        while let Ok((drive, credit)) = self.credits.try_recv() {
+            self.credit_updates += 1;
+            self.database.set_credit(drive, credit);
+        }
+        self.send();
+        let mut has_come = false;
+        for number in 0..self.drives.len() {
+            while let Some(answered) = self.receive(number, Duration::ZERO) {
+                self.complete(answered);
+                has_come = true;
+            }
+        }
+        if !has_come {
+            let busy = self.drives.iter().position(Drive::is_busy);
+            if let Some(answered) = busy.and_then(|number| self.receive(number, WAIT)) {
+                self.complete(answered);
+            }
+        }
+        self.finish();
+    }
+
+    fn send(&mut self) {
+        while let Some(io) = self.database.next_io() {
+            let mut buffer = vec![0; io.bytes as usize];
+            if io.operation == Operation::Write {
+                self.database.fill(&io, &mut buffer);
+            }
+            let number = io.drive.index();
+            if let Err(io) = self.drives[number].submit(io, buffer) {
+                self.fail(io.id);
+                self.lose(number);
+            }
+        }
+    }
+
+    fn receive(&mut self, number: usize, wait: Duration) -> Option<Answered> {
+        if !self.drives[number].is_busy() {
+            return None;
+        }
+        let answered = self.drives[number].receive(wait);
+        if answered.is_none() && self.drives[number].lost.is_some() {
+            self.lose(number);
+        }
+        answered
+    }
+
+    fn complete(
+        &mut self,
+        Answered {
+            io,
+            buffer,
+            is_done,
+        }: Answered,
+    ) {
+        if !is_done {
+            return self.fail(io.id);
+        }
+        if io.operation == Operation::Read {
+            match self.database.verify(&io, &buffer) {
+                Ok(()) => self.verified_bytes += buffer.len() as u64,
+                Err(what) => {
+                    let place = format!("drive {}, byte {}: {what}", io.drive.0, io.offset);
+                    self.mismatch.get_or_insert(place);
+                }
+            }
+        }
+        let global = &mut self.global;
+        self.database
+            .complete(io.id, Outcome::Succeeded, None, global, now_ns());
+    }
+
+    fn fail(&mut self, id: usize) {
+        self.database
+            .complete(id, Outcome::Failed, None, &mut self.global, now_ns());
+    }
+
+    /// Take note that a connection is lost: nothing is sent there any more.
+    fn lose(&mut self, number: usize) {
+        let drive = DriveId(number as u32);
+        self.database.fail_drive(drive, &mut self.global, now_ns());
+        for io in self.drives[number].take_lost() {
+            self.fail(io.id);
+        }
+    }
+
+    fn finish(&mut self) {
+        let mut finished = Vec::new();
+        self.database.take_finished(&mut finished);
+        for one in finished {
+            self.ended += 1;
+            let tally = &mut self.tallies[self.kinds[one.token as usize]];
+            if let Answer::Failed(what) = one.answer {
+                tally.errors += 1;
+                self.first_error.get_or_insert(what);
+            } else {
+                tally.count += 1;
+                tally.latencies.record(one.latency_ns).expect("it grows");
+            }
+            self.start(one.token);
+        }
+    }
+}
+
+impl Tally {
+    fn as_json(&self) -> Value {
+        let at = |share: f64| match self.count {
+            0 => Value::Null,
+            _ => json!(self.latencies.value_at_quantile(share)),
+        };
+        json!({
+            "count": self.count, "errors": self.errors,
+            "latency_ns": {"p50": at(0.5), "p99": at(0.99), "p99_9": at(0.999)},
+        })
+    }
+}

@@ -1,0 +1,149 @@
+"""blobload with real storage switches: a key-value store whose blobs have a replica in each of two boxes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rackloop.native import find_binary
+from tests.storageswitch_process import RunningSwitch, running_switch
+
+WITHIN_S = 60.0
+RECORDS = 2000
+
+
+SIZE_BYTES = 16 << 20
+CONFIG = {
+    "schema": 1,
+    "drive": {"kind": "memory", "bytes": SIZE_BYTES},
+    "scheduler": {"kind": "gimbal"},
+    "tenants": [{"name": "a"}],
+}
+
+
+@contextmanager
+def two_switches() -> Iterator[list[RunningSwitch]]:
+    """Two switches, each with a drive of memory, Gimbal, and a tenant a."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(running_switch(CONFIG)) for _ in range(2)]
+
+
+@contextmanager
+def running(text: str) -> Iterator[tuple[subprocess.Popen[str], Iterator[dict[str, Any]]]]:
+    """A run and the lines that it prints; it has ended afterwards."""
+    command = [str(find_binary("blobload"))]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(text)
+        process.stdin.close()
+        yield process, map(json.loads, process.stdout)
+
+
+def document(switches: Sequence[RunningSwitch], **changes: Any) -> str:
+    """A database so small that memtables are flushed within a few hundred puts."""
+    drives = [
+        {"uri": switch.uri("a"), "control": str(switch.control), "tenant": "a", "in_box": number}
+        for number, switch in enumerate(switches)
+    ]
+    tree = {"memtable_bytes": 256 << 10, "table_bytes": 256 << 10, "level_base_bytes": 1 << 20, "cache_bytes": 0}
+    layout = {"unit_bytes": 1 << 20, "blob_bytes": 128 << 10}
+    whole = {"schema": 1, "mix": "a", "records": RECORDS, "depth": 8, "operations": 2000, "seed": 1, "drives": drives}
+    return json.dumps(whole | {"layout": layout, "tree": tree} | changes)
+
+
+def blobload(text: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(find_binary("blobload"))], input=text, capture_output=True, text=True, timeout=WITHIN_S, check=False
+    )
+
+
+def test_what_is_read_is_what_was_written_on_both_replicas() -> None:
+    with two_switches() as switches:
+        done = blobload(document(switches))
+    assert done.returncode == 0, done.stderr
+    loaded, result = map(json.loads, done.stdout.splitlines())
+    assert loaded == {"event": "loaded", "records": RECORDS}
+    assert (result["operations"], result["errors"], result["mismatch"]) == (2000, 0, None)
+    assert result["gets"]["count"] + result["puts"]["count"] == 2000
+    assert result["verified_bytes"] >= 4096 * result["counters"]["blocks_read"] > 0
+    assert result["counters"]["flushed_bytes"] > 0
+    assert result["credit_updates"] > 0
+    assert all(drive["credit"] for drive in result["drives"])
+    assert sum(result["reads_by_replica"]) == sum(drive["reads"] for drive in result["drives"])
+
+
+def test_reads_go_on_and_writes_fail_when_a_switch_is_lost() -> None:
+    with (
+        two_switches() as switches,
+        running(document(switches, operations=20_000, progress_every=500)) as (process, lines),
+    ):
+        assert next(lines)["event"] == "loaded"
+        before = next(lines)
+        switches[1].process.kill()
+        *_, result = lines
+    assert process.returncode == 1
+    assert before["operations"] < result["operations"] == 20_000
+    assert result["gets"]["errors"] == 0
+    assert result["gets"]["count"] > before["operations"]
+    assert result["puts"]["errors"] > 0
+    assert "a write failed on drives [1] of its replicas" in result["first_error"]
+    assert result["mismatch"] is None
+    kept, lost = result["drives"]
+    assert kept["lost"] is None
+    assert lost["lost"]
+    assert kept["reads"] > lost["reads"]
+
+
+def test_other_bytes_than_were_written_are_found(tmp_path: Path) -> None:
+    """Both drives are overwritten behind the back of the database, whose cache is off."""
+    files = [tmp_path / "one", tmp_path / "two"]
+    for file in files:
+        file.write_bytes(bytes(SIZE_BYTES))
+    with ExitStack() as stack:
+        switches = [
+            stack.enter_context(running_switch(CONFIG | {"drive": {"kind": "file", "path": str(file)}}))
+            for file in files
+        ]
+        with running(document(switches, mix="c", operations=50_000, progress_every=500)) as (process, lines):
+            assert next(lines)["event"] == "loaded"
+            next(lines)
+            for file in files:
+                with file.open("r+b") as blocks:
+                    blocks.write(bytes(SIZE_BYTES))
+            *_, result = lines
+    assert process.returncode == 1
+    assert result["operations"] == 50_000
+    assert "is not what was written: it begins as key 0x0, write 0" in result["mismatch"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"mix": "z"}, 'there is no YCSB workload "z"; give a, b, c, d, e or f'),
+        ({"records": 0}, "records is 0; give at least 1"),
+        ({"records": 1_000_000}, "the records do not fit: no space for a blob of 131072 bytes"),
+        ({"layout": {"replicas": 3}}, "layout: 3 replicas need as many drives"),
+        ({"colour": 1}, "unknown field `colour`"),
+    ],
+)
+def test_bad_input_is_refused(changes: dict[str, Any], said: str) -> None:
+    with two_switches() as switches:
+        done = blobload(document(switches, **changes))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def test_an_export_without_its_switch_is_not_written() -> None:
+    with two_switches() as switches:
+        text = document(switches).replace('"tenant": "a"', '"tenant": "b"')
+        done = blobload(text)
+        assert all(switch.state()["scheduler"]["tenants"] == [] for switch in switches)
+    assert done.returncode == 2
+    assert "the switch has no tenant of this name" in done.stderr
