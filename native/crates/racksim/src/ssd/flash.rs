@@ -3,7 +3,7 @@
 use super::collection::{Collection, Step, FREE_BLOCKS_WANTED, IDLE_NS};
 use super::die::{PageRead, Work};
 use super::geometry::UNIT_BYTES;
-use super::timeline::Event;
+use super::timeline::{Event, Series};
 use super::Ssd;
 
 impl Ssd {
@@ -43,7 +43,7 @@ impl Ssd {
             }
             Work::Collect(Step::Erase) => (now_ns + self.costs.erase_ns, Event::Finished(number)),
         };
-        self.timeline.add(at_ns, event);
+        self.timeline.set_die(number, at_ns, event);
     }
 
     /// Start the next work of all idle dies.
@@ -70,7 +70,7 @@ impl Ssd {
     pub(super) fn expect_quiet(&mut self) {
         if !std::mem::replace(&mut self.is_quiet_expected, true) {
             self.timeline
-                .add(self.idle_since_ns + IDLE_NS, Event::Quiet);
+                .add(Series::Other, self.idle_since_ns + IDLE_NS, Event::Quiet);
         }
     }
 
@@ -82,7 +82,8 @@ impl Ssd {
             _ => 0,
         };
         let at_ns = self.carry(number, now_ns, bytes);
-        self.timeline.add(at_ns, Event::Finished(number));
+        self.timeline
+            .set_die(number, at_ns, Event::Finished(number));
     }
 
     /// A die has finished its work.

@@ -4,7 +4,7 @@ use super::command::Command;
 use super::die::{PageRead, Row};
 use super::ftl::{Place, Stream};
 use super::geometry::UNIT_BYTES;
-use super::timeline::Event;
+use super::timeline::{Event, Series};
 use super::Ssd;
 use crate::{Completion, Kind, Request};
 
@@ -12,11 +12,12 @@ impl Ssd {
     /// Accept a request: the controller begins to decode it.
     pub(super) fn begin(&mut self, request: Request, now_ns: u64) {
         let understood_ns = self.controller.take(now_ns, self.costs.command_ns);
-        let overhead_ns = match request.io.kind {
-            Kind::Read => self.costs.read_overhead_ns,
-            Kind::Write => self.costs.write_overhead_ns,
-            Kind::Flush | Kind::Trim | Kind::WriteZeroes => 0,
+        let (series, overhead_ns) = match request.io.kind {
+            Kind::Read => (Series::Read, self.costs.read_overhead_ns),
+            Kind::Write => (Series::Write, self.costs.write_overhead_ns),
+            Kind::Flush | Kind::Trim | Kind::WriteZeroes => (Series::Write, 0),
         };
+        self.ftl.foresee((request.io.offset / UNIT_BYTES) as u32);
         let command = self.commands.insert(Command {
             ticket: request.ticket,
             io: request.io,
@@ -25,8 +26,8 @@ impl Ssd {
             awaits: 0,
             moved_ns: now_ns,
         });
-        self.timeline
-            .add(understood_ns + overhead_ns, Event::Understood(command));
+        let at_ns = understood_ns + overhead_ns;
+        self.timeline.add(series, at_ns, Event::Understood(command));
     }
 
     pub(super) fn understood(&mut self, number: usize, now_ns: u64) {
@@ -66,14 +67,18 @@ impl Ssd {
             self.stall(number, now_ns);
         } else {
             let done_ns = command.moved_ns.max(now_ns);
-            self.timeline.add(done_ns, Event::Complete(number));
+            let series = match command.io.kind {
+                Kind::Read => Series::ReadEnd,
+                _ => Series::WriteEnd,
+            };
+            self.timeline.add(series, done_ns, Event::Complete(number));
         }
     }
 
     fn read(&mut self, number: usize, now_ns: u64) {
         let command = &self.commands[number];
         let mut memory_bytes = 0;
-        let mut reads: Vec<(u32, PageRead)> = Vec::new();
+        let mut reads = std::mem::take(&mut self.reads);
         for unit in command.units() {
             let host_bytes = command.bytes_in(unit);
             let Place::Flash { die, page } = self.ftl.place(unit) else {
@@ -99,7 +104,10 @@ impl Ssd {
         let moved_ns = self.interface.send(now_ns, memory_bytes);
         self.commands[number].awaits = reads.len() + 1;
         self.arrived(number, moved_ns, now_ns);
-        self.queue_reads(reads, now_ns);
+        for (die, read) in reads.drain(..) {
+            self.queue_read(die, read, now_ns);
+        }
+        self.reads = reads;
     }
 
     /// Read the units that a write covers only in part, if flash has them.
@@ -128,14 +136,14 @@ impl Ssd {
             .collect();
         self.commands[number].awaits = reads.len() + 1;
         self.arrived(number, now_ns, now_ns);
-        self.queue_reads(reads, now_ns);
+        for (die, read) in reads {
+            self.queue_read(die, read, now_ns);
+        }
     }
 
-    fn queue_reads(&mut self, reads: Vec<(u32, PageRead)>, now_ns: u64) {
-        for (die, read) in reads {
-            self.dies[die as usize].reads.push_back(read);
-            self.start(die, now_ns);
-        }
+    fn queue_read(&mut self, die: u32, read: PageRead, now_ns: u64) {
+        self.dies[die as usize].reads.push_back(read);
+        self.start(die, now_ns);
     }
 
     fn trim(&mut self, number: usize, now_ns: u64) {
@@ -145,7 +153,8 @@ impl Ssd {
         for unit in first..end {
             self.ftl.unmap(unit);
         }
-        self.timeline.add(now_ns, Event::Complete(number));
+        self.timeline
+            .add(Series::Other, now_ns, Event::Complete(number));
     }
 
     fn flush(&mut self, number: usize, now_ns: u64) {
@@ -178,7 +187,7 @@ impl Ssd {
         if self.stripe.0 == die {
             self.stripe.1 = 0;
         }
-        self.timeline.add(now_ns, Event::Filled(die));
+        self.timeline.add(Series::Other, now_ns, Event::Filled(die));
     }
 
     fn stall(&mut self, number: usize, now_ns: u64) {
@@ -244,7 +253,8 @@ impl Ssd {
             command.awaits += 1;
         }
         if is_full {
-            self.timeline.add(moved_ns, Event::Filled(die));
+            self.timeline
+                .add(Series::Filled, moved_ns, Event::Filled(die));
         }
     }
 
