@@ -1,4 +1,4 @@
-"""Whether virtual and real time agree: f-Util of tenants in drivesim, and by fio through the storage switch.
+"""The agreement of virtual and real time: f-Util of tenants in drivesim, and by fio through the storage switch.
 
     python benchmarks/tenancy/agreement.py [--scheduler gimbal ...] [--seconds N] [--json FILE]
 

@@ -50,7 +50,7 @@ class RealRun:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Whether every tenant's f-Util in real time is within the tolerance of that in virtual time.
+    """The verdict: pass where every tenant's f-Util in real time is within the tolerance of that in virtual time.
 
     ``differences`` are relative to virtual time, by tenant; there are none where the verdict is unknown, for what was
     measured is then of the machine, and no figure. ``reason`` says why a verdict is no pass.
