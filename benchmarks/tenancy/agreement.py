@@ -35,7 +35,7 @@ from benchmarks.bench_rackd import program  # noqa: E402 - the checkout is no pa
 from benchmarks.tenancy._drivesim import FILL, run, timing  # noqa: E402
 from benchmarks.tenancy._figure import Figure  # noqa: E402
 from rackloop.clock import RealClock  # noqa: E402
-from rackloop.errors import ToolError  # noqa: E402
+from rackloop.errors import EXIT_LAB_FAILED, ToolError  # noqa: E402
 from rackloop.measurement import Cause, LoadWitness, Verdict, exit_code, worst  # noqa: E402
 from rackloop_oracles.fairness import TOLERANCE, Agreement, Lateness, RealRun, agreement, f_util  # noqa: E402
 from tests.storageswitch_process import running_switch  # noqa: E402
@@ -196,7 +196,11 @@ def main() -> int:
     if not 0.5 <= options.seconds <= 3600:
         parser.error(f"--seconds is {options.seconds:g}; give 0.5 to 3600")
     print(f"load {os.getloadavg()[0]:.1f}")
-    found = compared(options.scheduler or ("none", "gimbal"), options.seconds)
+    try:
+        found = compared(options.scheduler or ("none", "gimbal"), options.seconds)
+    except ToolError as error:
+        print(error, file=sys.stderr)
+        return EXIT_LAB_FAILED
     for name, (judged, in_virtual) in found.items():
         print(f"{name}: {judged.verdict}{f' ({judged.reason})' if judged.reason else ''}")
         for tenant, difference in judged.differences.items():
