@@ -97,7 +97,7 @@ def test_locks_pin_by_hash_and_name_no_registry() -> None:
 def test_the_bench_verb_runs_every_benchmark() -> None:
     verb = (ROOT / "tox.ini").read_text(encoding="utf-8").partition("[testenv:bench]")[2].partition("\n[")[0]
     assert set(re.findall(r"benchmarks/(\S+)", verb)) == {
-        path.name for path in (ROOT / "benchmarks").glob("bench_*.py")
+        str(path.relative_to(ROOT / "benchmarks")) for path in (ROOT / "benchmarks").rglob("bench_*.py")
     }
 
 

@@ -1,5 +1,10 @@
 """An oracle for fairness: what share of a box each of its tenants got, of what it could have had."""
 
+from rackloop_oracles.fairness._agreement import TOLERANCE as TOLERANCE
+from rackloop_oracles.fairness._agreement import Agreement as Agreement
+from rackloop_oracles.fairness._agreement import Lateness as Lateness
+from rackloop_oracles.fairness._agreement import RealRun as RealRun
+from rackloop_oracles.fairness._agreement import agreement as agreement
 from rackloop_oracles.fairness._bootstrap import LEAST_ROUNDS as LEAST_ROUNDS
 from rackloop_oracles.fairness._bootstrap import RoundRatio as RoundRatio
 from rackloop_oracles.fairness._bootstrap import Rounds as Rounds

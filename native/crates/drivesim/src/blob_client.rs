@@ -95,7 +95,7 @@ impl<'a> Client<'a> {
             now.iter().zip(then).map(|(now, then)| now - then).collect()
         };
         let operations = self.tallies.iter().map(|tally| tally.count).sum();
-        let [gets, puts, scans, read_modify_writes] = &self.tallies;
+        let [gets, puts, scans, read_modify_writes] = &mut self.tallies;
         ClientResult {
             name: &self.document.tenant.name,
             operations,
@@ -127,7 +127,7 @@ impl<'a> Client<'a> {
 }
 
 impl Tally {
-    fn figures(&self) -> Operations {
+    fn figures(&mut self) -> Operations {
         Operations {
             count: self.count,
             latency_ns: self.latencies.summary(),

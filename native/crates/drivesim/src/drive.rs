@@ -67,22 +67,19 @@ impl Drive {
         }
     }
 
-    /// Advance to the drive's next event, or to `limit_ns` if that is earlier; completions are
-    /// appended. Without a limit it fails if the drive is idle although the caller waits for a request.
+    /// Advance to the drive's next event or further, but not beyond its next completion nor `limit_ns`; completions
+    /// are appended. Without a limit it fails if the drive is idle although the caller waits for a request.
     pub fn pass(
         &mut self,
         limit_ns: Option<u64>,
         completions: &mut Vec<Completion>,
     ) -> Result<(), Failure> {
-        let due_ns = match (self.service.next_due_ns(), limit_ns) {
-            (Some(due_ns), Some(limit_ns)) => due_ns.min(limit_ns),
-            (Some(due_ns), None) => due_ns,
-            (None, Some(limit_ns)) => limit_ns,
-            (None, None) => return Err(self.broken("idles and has not completed every request")),
-        };
-        self.now_ns = self.now_ns.max(due_ns);
+        if limit_ns.is_none() && self.service.next_due_ns().is_none() {
+            return Err(self.broken("idles and has not completed every request"));
+        }
         let before = completions.len();
-        self.service.advance(self.now_ns, completions);
+        let until_ns = limit_ns.unwrap_or(u64::MAX);
+        self.now_ns = self.service.proceed(self.now_ns, until_ns, completions);
         if completions[before..]
             .iter()
             .any(|done| done.at_ns > self.now_ns)

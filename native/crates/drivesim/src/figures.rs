@@ -8,6 +8,8 @@ use crate::failure::Failure;
 
 /// Precision of reported latencies: three digits.
 const DIGITS: u8 = 3;
+/// Latencies that are gathered before the histogram gets them.
+const RECENT: usize = 256;
 const MOST_INTERVALS: usize = 1_000_000;
 
 /// Figures of a load's requests, or of its reads or writes alone.
@@ -84,6 +86,9 @@ pub struct Measured {
 pub struct Latencies {
     sum_ns: u128,
     histogram: Histogram<u64>,
+    /// Those that the histogram does not have yet. Its counts are spread over more memory than a processor caches:
+    /// many at once wait for it together.
+    recent: Vec<u64>,
 }
 
 /// Requests counted as they complete.
@@ -131,6 +136,7 @@ impl Default for Latencies {
         Self {
             sum_ns: 0,
             histogram: Histogram::new(DIGITS).expect("a histogram of so many digits"),
+            recent: Vec::with_capacity(RECENT),
         }
     }
 }
@@ -138,12 +144,22 @@ impl Default for Latencies {
 impl Latencies {
     /// Count a latency.
     pub fn record(&mut self, latency_ns: u64) {
-        self.sum_ns += u128::from(latency_ns);
-        self.histogram.record(latency_ns).expect("it grows");
+        self.recent.push(latency_ns);
+        if self.recent.len() == RECENT {
+            self.settle();
+        }
+    }
+
+    fn settle(&mut self) {
+        for latency_ns in self.recent.drain(..) {
+            self.sum_ns += u128::from(latency_ns);
+            self.histogram.record(latency_ns).expect("it grows");
+        }
     }
 
     /// The distribution, unless it is empty.
-    pub fn summary(&self) -> Option<Latency> {
+    pub fn summary(&mut self) -> Option<Latency> {
+        self.settle();
         let at = |share: f64| self.histogram.value_at_quantile(share);
         (!self.histogram.is_empty()).then(|| Latency {
             mean: self.sum_ns as f64 / self.histogram.len() as f64,
@@ -159,6 +175,9 @@ impl Latencies {
     fn add(&mut self, other: &Self) {
         self.sum_ns += other.sum_ns;
         self.histogram.add(&other.histogram).expect("it grows");
+        for latency_ns in &other.recent {
+            self.record(*latency_ns);
+        }
     }
 }
 
@@ -168,7 +187,8 @@ impl Count {
         self.latencies.add(&other.latencies);
     }
 
-    fn figures(&self, seconds: f64) -> Figures {
+    fn figures(&mut self, seconds: f64) -> Figures {
+        let latency_ns = self.latencies.summary();
         let requests = self.latencies.histogram.len();
         let rate = |amount: u64| (seconds > 0.0).then(|| amount as f64 / seconds);
         Figures {
@@ -176,7 +196,7 @@ impl Count {
             bytes: self.bytes,
             iops: rate(requests),
             bytes_per_s: rate(self.bytes),
-            latency_ns: self.latencies.summary(),
+            latency_ns,
         }
     }
 }
@@ -230,9 +250,11 @@ impl Meter {
 
     /// The buckets of all latencies so far that have any: the upper bound of each, and their number.
     pub fn buckets(&self) -> Vec<(u64, u64)> {
-        let mut all = self.reads.latencies.histogram.clone();
-        all.add(&self.writes.latencies.histogram).expect("it grows");
-        let buckets = all.iter_recorded();
+        let mut all = Latencies::default();
+        all.add(&self.reads.latencies);
+        all.add(&self.writes.latencies);
+        all.settle();
+        let buckets = all.histogram.iter_recorded();
         buckets
             .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
             .collect()
@@ -244,11 +266,11 @@ impl Meter {
     }
 
     /// The figures of the requests counted until `end_ns`.
-    pub fn measured(self, end_ns: u64) -> Measured {
+    pub fn measured(mut self, end_ns: u64) -> Measured {
         let seconds = (end_ns - self.start_ns) as f64 / 1e9;
         let mut total = Count::default();
-        total.add(&self.reads);
-        total.add(&self.writes);
+        total.add(&mut self.reads);
+        total.add(&mut self.writes);
         Measured {
             errors: self.errors,
             total: total.figures(seconds),

@@ -57,6 +57,17 @@ pub trait Service: Send {
     /// Advance the drive to `now_ns` and append its completions until then, in order of time.
     fn advance(&mut self, now_ns: u64, completions: &mut Vec<Completion>);
 
+    /// Advance from `now_ns` by an event or more, but not beyond the next completion nor `limit_ns`, and append what is
+    /// complete then; returns the time, at which all that is due has happened.
+    fn proceed(&mut self, now_ns: u64, limit_ns: u64, completions: &mut Vec<Completion>) -> u64 {
+        let due_ns = self
+            .next_due_ns()
+            .map_or(limit_ns, |due_ns| due_ns.min(limit_ns));
+        let at_ns = now_ns.max(due_ns);
+        self.advance(at_ns, completions);
+        at_ns
+    }
+
     /// Abort requests whose initiator is gone, to spare the drive's time where possible. A model may finish those that
     /// it has begun, and return their completions.
     fn abort(&mut self, tickets: &[Ticket], now_ns: u64) {

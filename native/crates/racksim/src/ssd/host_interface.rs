@@ -5,7 +5,7 @@ use super::die::{PageRead, Row};
 use super::ftl::{Place, Stream};
 use super::geometry::UNIT_BYTES;
 use super::read_ahead::Served;
-use super::timeline::Event;
+use super::timeline::{Event, Series};
 use super::Ssd;
 use crate::{Completion, Kind, Request};
 
@@ -17,11 +17,12 @@ impl Ssd {
             _ => None,
         };
         let understood_ns = self.controller.take(now_ns, self.costs.command_ns);
-        let overhead_ns = match request.io.kind {
-            Kind::Read => self.costs.read_overhead_ns,
-            Kind::Write => self.costs.write_overhead_ns,
-            Kind::Flush | Kind::Trim | Kind::WriteZeroes => 0,
+        let (series, overhead_ns) = match request.io.kind {
+            Kind::Read => (Series::Read, self.costs.read_overhead_ns),
+            Kind::Write => (Series::Write, self.costs.write_overhead_ns),
+            Kind::Flush | Kind::Trim | Kind::WriteZeroes => (Series::Write, 0),
         };
+        self.ftl.foresee((request.io.offset / UNIT_BYTES) as u32);
         let command = self.commands.insert(Command {
             ticket: request.ticket,
             io: request.io,
@@ -31,8 +32,8 @@ impl Ssd {
             moved_ns: now_ns,
             stream,
         });
-        self.timeline
-            .add(understood_ns + overhead_ns, Event::Understood(command));
+        let at_ns = understood_ns + overhead_ns;
+        self.timeline.add(series, at_ns, Event::Understood(command));
     }
 
     pub(super) fn understood(&mut self, number: usize, now_ns: u64) {
@@ -72,7 +73,11 @@ impl Ssd {
             self.stall(number, now_ns);
         } else {
             let done_ns = command.moved_ns.max(now_ns);
-            self.timeline.add(done_ns, Event::Complete(number));
+            let series = match command.io.kind {
+                Kind::Read => Series::ReadEnd,
+                _ => Series::WriteEnd,
+            };
+            self.timeline.add(series, done_ns, Event::Complete(number));
         }
     }
 
@@ -80,7 +85,7 @@ impl Ssd {
         let Command { stream, .. } = self.commands[number];
         let units = self.commands[number].units();
         let (mut memory_bytes, mut awaited) = (0, 0);
-        let mut reads: Vec<(u32, PageRead)> = Vec::new();
+        let mut reads = std::mem::take(&mut self.reads);
         for unit in units.clone() {
             let host_bytes = self.commands[number].bytes_in(unit);
             let Place::Flash { die, page } = self.ftl.place(unit) else {
@@ -119,7 +124,10 @@ impl Ssd {
         let moved_ns = self.interface.send(now_ns, memory_bytes);
         self.commands[number].awaits = reads.len() + awaited + 1;
         self.arrived(number, moved_ns, now_ns);
-        self.queue_reads(reads, now_ns);
+        for (die, read) in reads.drain(..) {
+            self.queue_read(die, read, now_ns);
+        }
+        self.reads = reads;
         if let Some(stream) = stream {
             self.read_ahead(stream, &units, now_ns);
         }
@@ -151,14 +159,14 @@ impl Ssd {
             .collect();
         self.commands[number].awaits = reads.len() + 1;
         self.arrived(number, now_ns, now_ns);
-        self.queue_reads(reads, now_ns);
+        for (die, read) in reads {
+            self.queue_read(die, read, now_ns);
+        }
     }
 
-    pub(super) fn queue_reads(&mut self, reads: Vec<(u32, PageRead)>, now_ns: u64) {
-        for (die, read) in reads {
-            self.dies[die as usize].reads.push_back(read);
-            self.start(die, now_ns);
-        }
+    pub(super) fn queue_read(&mut self, die: u32, read: PageRead, now_ns: u64) {
+        self.dies[die as usize].reads.push_back(read);
+        self.start(die, now_ns);
     }
 
     fn trim(&mut self, number: usize, now_ns: u64) {
@@ -168,7 +176,8 @@ impl Ssd {
         for unit in first..end {
             self.ftl.unmap(unit);
         }
-        self.timeline.add(now_ns, Event::Complete(number));
+        self.timeline
+            .add(Series::Other, now_ns, Event::Complete(number));
     }
 
     fn flush(&mut self, number: usize, now_ns: u64) {
@@ -201,7 +210,7 @@ impl Ssd {
         if self.stripe.0 == die {
             self.stripe.1 = 0;
         }
-        self.timeline.add(now_ns, Event::Filled(die));
+        self.timeline.add(Series::Other, now_ns, Event::Filled(die));
     }
 
     fn stall(&mut self, number: usize, now_ns: u64) {
@@ -267,7 +276,8 @@ impl Ssd {
             command.awaits += 1;
         }
         if is_full {
-            self.timeline.add(moved_ns, Event::Filled(die));
+            self.timeline
+                .add(Series::Filled, moved_ns, Event::Filled(die));
         }
     }
 

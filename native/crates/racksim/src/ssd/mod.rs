@@ -14,6 +14,7 @@ mod flash;
 mod ftl;
 mod geometry;
 mod host_interface;
+mod lane;
 mod parameters;
 mod read_ahead;
 mod timeline;
@@ -26,12 +27,13 @@ use slab::Slab;
 
 use crate::{Completion, Request, Service, Ticket};
 use command::Command;
-use die::Die;
+use die::{Die, PageRead};
 use ftl::Ftl;
 use geometry::{Geometry, UNIT_BYTES};
+use lane::{Interface, Lane, Path};
 pub use parameters::SsdParameters;
 use read_ahead::ReadAhead;
-use timeline::{Event, Interface, Lane, Path, Timeline};
+use timeline::{Event, Timeline};
 
 /// Wear of an SSD's flash since it was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -66,6 +68,8 @@ pub struct Ssd {
     ftl: Ftl,
     ahead: ReadAhead,
     commands: Slab<Command>,
+    /// Page reads of the command under way; kept for its allocation.
+    reads: Vec<(u32, PageRead)>,
     /// Requests beyond the queue depth.
     outside: VecDeque<Request>,
     /// Writes for which the buffer has no room yet, by their place in the table of commands.
@@ -126,7 +130,7 @@ impl Ssd {
         Self {
             costs: Costs::new(&parameters, &geometry),
             rng: ChaCha8Rng::seed_from_u64(seed),
-            timeline: Timeline::default(),
+            timeline: Timeline::new(geometry.dies),
             completions: Vec::new(),
             controller: Lane::default(),
             interface: Interface::new(parameters.interface_mb_s, parameters.full_duplex),
@@ -135,6 +139,7 @@ impl Ssd {
             ftl: Ftl::new(geometry),
             ahead: ReadAhead::new(parameters.read_ahead_kib / (UNIT_BYTES / 1024) as u32),
             commands: Slab::new(),
+            reads: Vec::new(),
             outside: VecDeque::new(),
             stalled: VecDeque::new(),
             buffered: 0,
@@ -158,18 +163,27 @@ impl Ssd {
 
     /// Process all events due by `now_ns`.
     fn run_to(&mut self, now_ns: u64) {
-        while let Some((at_ns, event)) = self.timeline.pop(now_ns) {
-            match event {
-                Event::Understood(command) => self.understood(command, at_ns),
-                Event::Sensed(die) => self.sensed(die, at_ns),
-                Event::Finished(die) => self.finished(die, at_ns),
-                Event::Filled(die) => {
-                    self.dies[die as usize].filled += 1;
-                    self.start(die, at_ns);
+        while let Some((at_ns, event)) = self.timeline.next(now_ns) {
+            self.happen(event, at_ns);
+        }
+    }
+
+    fn happen(&mut self, event: Event, at_ns: u64) {
+        match event {
+            Event::Understood(command) => self.understood(command, at_ns),
+            Event::Sensed(die) => self.sensed(die, at_ns),
+            Event::Finished(die) => {
+                self.finished(die, at_ns);
+                if self.dies[die as usize].work.is_none() {
+                    self.timeline.clear_die(die);
                 }
-                Event::Quiet => self.quiet(at_ns),
-                Event::Complete(command) => self.complete(command, at_ns),
             }
+            Event::Filled(die) => {
+                self.dies[die as usize].filled += 1;
+                self.start(die, at_ns);
+            }
+            Event::Quiet => self.quiet(at_ns),
+            Event::Complete(command) => self.complete(command, at_ns),
         }
     }
 
@@ -182,7 +196,7 @@ impl Ssd {
 
     /// Abort all operations and count buffered data as programmed.
     fn halt(&mut self) {
-        self.timeline = Timeline::default();
+        self.timeline = Timeline::new(self.ftl.geometry().dies);
         self.commands.clear();
         self.outside.clear();
         self.stalled.clear();
@@ -226,6 +240,22 @@ impl Service for Ssd {
     fn advance(&mut self, now_ns: u64, completions: &mut Vec<Completion>) {
         self.run_to(now_ns);
         completions.append(&mut self.completions);
+    }
+
+    fn proceed(&mut self, now_ns: u64, limit_ns: u64, completions: &mut Vec<Completion>) -> u64 {
+        let mut at_ns = now_ns;
+        while self.completions.is_empty() {
+            let Some((event_ns, event)) = self.timeline.next(limit_ns) else {
+                if limit_ns < u64::MAX {
+                    at_ns = at_ns.max(limit_ns);
+                }
+                break;
+            };
+            at_ns = at_ns.max(event_ns);
+            self.happen(event, event_ns);
+        }
+        self.advance(at_ns, completions);
+        at_ns
     }
 
     /// Requests within the queue depth are completed.

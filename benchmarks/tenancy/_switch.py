@@ -1,34 +1,27 @@
 """The storage switch with an ideal drive: four tenants, 4 KiB random reads QD32 each, by fio.
 
-Gimbal against no scheduling, and each against nbdkit's memory plugin that serves the same clients, measured in turns.
-
-    python benchmarks/bench_storageswitch.py [--json FILE] [--rounds N] [--runtime SECONDS]
-
-Needs fio, nbdkit and a release build of native/. A ratio above 1 means the first did more. It fails below the targets.
+Gimbal against no scheduling, and each against nbdkit's memory plugin that serves the same clients, measured in turns. A
+ratio above 1 means the first did more. Needs fio and nbdkit.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks._bench import paired  # noqa: E402 - the checkout is no package
-from benchmarks.bench_rackd import nbdkit, program  # noqa: E402
-from rackloop.errors import ToolError  # noqa: E402
-from tests.storageswitch_process import running_switch  # noqa: E402
+from benchmarks._bench import paired
+from benchmarks.bench_rackd import nbdkit, program
+from benchmarks.tenancy._figure import Figure
+from rackloop.errors import ToolError
+from tests.storageswitch_process import running_switch
 
 TENANTS = "abcd"
 SHARE = 128 << 20
+RUNTIME_S = 3.0
 GIMBAL_OVER_NONE = 0.9
 SWITCH_OVER_NBDKIT = 1.0
 
@@ -49,13 +42,8 @@ def fio(places: Places, *options: str) -> float:
     return float(result["read"]["iops"])
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--runtime", type=float, default=3.0, metavar="SECONDS")
-    options = parser.parse_args()
-    figures: dict[str, object] = {"load": os.getloadavg()}
+def figures(rounds: int) -> Sequence[Figure]:
+    """Measure the three pairs in turns."""
     with ExitStack() as servers:
 
         def switch(kind: str) -> Places:
@@ -76,26 +64,16 @@ def main() -> int:
             fio(places, "--rw=write")
 
         def reads(places: Places) -> Callable[[], float]:
-            return lambda: fio(
-                places, "--rw=randread", "--time_based", f"--runtime={options.runtime}", "--ramp_time=0.3"
-            )
+            return lambda: fio(places, "--rw=randread", "--time_based", f"--runtime={RUNTIME_S}", "--ramp_time=0.3")
 
-        missed = False
+        found = []
         for label, one, two, target in (
             ("gimbal over none", gimbal, none, GIMBAL_OVER_NONE),
-            ("none over nbdkit", none, plain, SWITCH_OVER_NBDKIT),
-            ("gimbal over nbdkit", gimbal, plain, SWITCH_OVER_NBDKIT),
+            ("none over nbdkit memory", none, plain, SWITCH_OVER_NBDKIT),
+            ("gimbal over nbdkit memory", gimbal, plain, SWITCH_OVER_NBDKIT),
         ):
-            found = paired(reads(one), reads(two), options.rounds)
-            figures[label] = found.as_dict()
-            missed = missed or found.ratio < target
-            spread = f"{found.ratio_min:.2f}-{found.ratio_max:.2f}"
-            rates = f"{found.a:10,.0f} {found.b:10,.0f} {found.ratio:6.2f}"
-            print(f"{label:20} {rates}   {spread}   at least {target}", flush=True)
-    if options.json:
-        options.json.write_text(json.dumps(figures, indent=2) + "\n")
-    return int(missed)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+            pair = paired(reads(one), reads(two), rounds)
+            spread = f"{pair.ratio_min:.2f}-{pair.ratio_max:.2f}"
+            told = f"{pair.ratio:.2f} ({spread}; {pair.a / 1e3:.0f}k, {pair.b / 1e3:.0f}k)"
+            found.append(Figure(f"switch, {label}", told, f"{target:.1f} times", pair.ratio >= target))
+        return found
