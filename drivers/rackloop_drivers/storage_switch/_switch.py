@@ -14,7 +14,7 @@ from rackloop.abilities import Executor, Host, WritableDrive
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, RackloopError, ToolError
 from rackloop.native import find_binary
-from rackloop_drivers.host_tools import deliver
+from rackloop_drivers.host_tools import deliver_program
 from rackloop_drivers.storage_switch._configuration import SwitchedTenant, configuration, drive_of
 
 _END_S = 3.0
@@ -46,8 +46,10 @@ class StorageSwitch:
         clock: Clock,
     ) -> None:
         described, permission = drive_of(drive)
-        binary = Path(find_binary("storageswitch"))
-        program = deliver(executor, binary, deadline) if isinstance(executor, Host) else str(binary)
+        if isinstance(executor, Host):
+            program = deliver_program(executor, "storageswitch", deadline)
+        else:
+            program = str(find_binary("storageswitch"))
         name = f"switch-{next(_numbers)}"
         # The folder of what is put there is known once something is.
         folder = PurePosixPath(executor.put_text(f"{name}.json", "")).parent

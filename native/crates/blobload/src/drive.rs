@@ -55,7 +55,11 @@ impl Drive {
         let offset = io.offset;
         let command = match io.operation {
             Operation::Read => Command::Read { offset, buffer },
-            Operation::Write => Command::Write { offset, buffer, fua: false },
+            Operation::Write => Command::Write {
+                offset,
+                buffer,
+                fua: false,
+            },
         };
         let Some(client) = &mut self.client else {
             return Err(io);
