@@ -30,8 +30,7 @@ from rackloop_labs.drivers import fabric_driver
 from rackloop_labs.labd_control import LABD_SOCKET
 from rackloop_labs.mock_faults.ledger import FaultLedger, bad_request
 from rackloop_labs.mock_faults.parts import faulty_parts
-from rackloop_labs.mock_hosts import LineServer, Reply
-from rackloop_labs.mock_hosts._truth_events import EVENTS
+from rackloop_labs.mock_hosts import EVENTS, LineServer, Reply
 from rackloop_labs.mock_hosts.hosts import MockServers, mock_hosts
 from rackloop_labs.mock_hosts.hosts import clear as clear_hosts
 from rackloop_labs.power_peers import PowerPeers, power_peers

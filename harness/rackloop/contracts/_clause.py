@@ -15,7 +15,7 @@ from rackloop.errors import RackloopError
 
 CLOCK = RealClock()
 PATIENCE_S: ContextVar[float] = ContextVar("patience_s", default=20.0)
-"""How long a clause waits for a step that no deadline is a part of: later than any box that works takes."""
+"""The time for a step of a clause that has no deadline of its own: longer than any box that works takes."""
 
 
 def clauses(contract: str) -> tuple[Callable[[Any], None], ...]:

@@ -37,14 +37,14 @@ class WrittenInput(Description):
     high: Annotated[Number, Field(alias="to")]
     """The largest value to look at."""
     source: Annotated[str, matching(r"(?s)\S.{0,500}", "a sentence that says where the value is from, or 'assumed'")]
-    """Where the value was published or measured; begins with "assumed" where it was not."""
+    """The publication or measurement of the value; begins with "assumed" where there is none."""
 
 
 class WrittenBox(Description):
     """A storage box with its drives."""
 
     name: Name
-    """What it is called."""
+    """Its name."""
     purchase_usd: WrittenInput
     """The price of one, with its drives."""
     watts: WrittenInput

@@ -103,7 +103,7 @@ class WrittenOperation(Description):
     weight: Positive
     """Its share, relative to the other operations."""
     pattern: Annotated[str, one_of(_PATTERNS)] = "random"
-    """Where requests go: random or sequential."""
+    """The access pattern: random or sequential."""
     priority: Annotated[str, one_of(_PRIORITIES)] | None = None
     """The tag of its requests; else that of the tenant."""
 
@@ -123,9 +123,9 @@ class WrittenTrace(Description):
     file: Annotated[Path, Scalar(path_of, {"type": "string"})]
     """JSON lines of t_ns, op (0 read, 1 write), offset_bytes and size_bytes, by time."""
     speed: Positive = 1.0
-    """How many times as fast as it was recorded."""
+    """The speed of the replay, relative to that of the recording."""
     repeat: Flag = False
-    """Whether it begins again at its end."""
+    """True where it begins again at its end."""
 
 
 class WrittenKind(Description):
@@ -158,13 +158,13 @@ class WrittenKind(Description):
     priority: Annotated[str, one_of(_PRIORITIES)] = "medium"
     """The tag of its requests, for Gimbal with priority_quotas: urgent, high, medium or low."""
     follows_credit: Flag = False
-    """Whether it keeps its outstanding requests within the credit that Gimbal tells it."""
+    """True where it keeps its outstanding requests within the credit that Gimbal tells it."""
     bursts: WrittenBursts | None = None
     """Times with and without requests; without them it always asks."""
     joins: Seconds | None = None
-    """When it joins, from the beginning of the warm-up; else at once."""
+    """The time it joins, from the beginning of the warm-up; else at once."""
     leaves: Seconds | None = None
-    """When it disconnects, from the same beginning; else it stays."""
+    """The time it disconnects, from the same beginning; else it stays."""
 
 
 class WrittenScenario(Description):

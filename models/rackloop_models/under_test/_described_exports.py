@@ -66,7 +66,7 @@ class WrittenExport(Description):
     size: Size
     """Its size, such as 100 GiB; one that reports another is not written."""
     offset: Annotated[int, Scalar(_offset, {"type": "string", "examples": ["8 GiB"]})] | None = None
-    """Where on the drive it begins; behind the export before it of the same drive by default."""
+    """Its beginning on the drive; behind the export before it of the same drive by default."""
     serial: Text | None = None
     """The serial number that the export itself reports; of a node it must be given, NBD carries none."""
     wwn: Wwn | None = None

@@ -1,45 +1,13 @@
 //! Flushes, compactions and the load: tables read and written in large requests.
 
-use std::collections::VecDeque;
-
 use schedulers::Priority;
 
 use crate::allocator::GlobalAllocator;
-use crate::lsm::database::{Database, Task};
+use crate::lsm::database::Database;
 use crate::lsm::levels::merged;
 use crate::lsm::table::{Entry, TableId};
+use crate::lsm::tasks::{Chunk, Job, Purpose, Task};
 use crate::refusal::Refusal;
-
-/// The purpose of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    Load,
-    Flush,
-    Compaction,
-}
-
-/// A part of a table that is read or written by a job.
-#[derive(Debug, Clone, Copy)]
-pub struct Chunk {
-    pub table: TableId,
-    /// First byte within the table.
-    pub first: u64,
-    bytes: u32,
-    is_read: bool,
-    purpose: Purpose,
-}
-
-/// Tables that are read, then others that are written.
-#[derive(Debug)]
-pub struct Job {
-    inputs: Vec<TableId>,
-    outputs: Vec<TableId>,
-    into: usize,
-    waiting: VecDeque<Chunk>,
-    in_flight: usize,
-    /// Whether the outputs exist.
-    has_read: bool,
-}
 
 impl Database {
     /// Store records of these keys as after a full compaction. The database is to be empty; it is at work until then.
@@ -275,28 +243,5 @@ impl Database {
 
     fn fail(&mut self, what: String) {
         self.failure.get_or_insert(what);
-    }
-}
-
-impl Job {
-    fn of(inputs: Vec<TableId>, into: usize) -> Self {
-        Self {
-            inputs,
-            outputs: Vec::new(),
-            into,
-            waiting: VecDeque::new(),
-            in_flight: 0,
-            has_read: true,
-        }
-    }
-}
-
-impl Purpose {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Load => "load",
-            Self::Flush => "flush",
-            Self::Compaction => "compaction",
-        }
     }
 }

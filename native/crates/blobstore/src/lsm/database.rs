@@ -10,14 +10,13 @@ use slab::Slab;
 use crate::allocator::{GlobalAllocator, LocalAllocator};
 use crate::client::{Client, Ended, Io};
 use crate::drives::{DriveId, Extent};
-use crate::lsm::background::{Chunk, Job};
 use crate::lsm::content;
 use crate::lsm::counters::Counters;
 use crate::lsm::levels::Levels;
 use crate::lsm::log::{Batch, Log, Put};
-use crate::lsm::lookups::Walk;
 use crate::lsm::options::TreeOptions;
 use crate::lsm::table::{Entry, TableId, Tables};
+use crate::lsm::tasks::{Answer, Job, Task};
 use crate::refusal::Refusal;
 
 /// A query of a key-value store.
@@ -33,19 +32,6 @@ pub enum Query {
     Scan(u64, usize),
 }
 
-/// The answer to a query.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
-    /// The sequence number of a record, if there is one.
-    Found(Option<u64>),
-    /// The sequence number of a record that was written.
-    Stored(u64),
-    /// The records of a scan.
-    Records(Vec<Entry>),
-    /// The failure of a request to a drive, or of the database since an earlier one.
-    Failed(String),
-}
-
 /// A query that has been answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
@@ -55,14 +41,6 @@ pub struct Finished {
     pub latency_ns: u64,
     /// The answer.
     pub answer: Answer,
-}
-
-/// A request of the database's own, by the tag of its I/O.
-#[derive(Debug)]
-pub(super) enum Task {
-    Walk(Walk),
-    Append(Batch),
-    Chunk(Chunk),
 }
 
 /// A full memtable, with its log.

@@ -5,28 +5,10 @@ use std::collections::BTreeMap;
 use schedulers::Priority;
 
 use crate::allocator::GlobalAllocator;
-use crate::lsm::database::{Answer, Database, Task};
+use crate::lsm::database::Database;
 use crate::lsm::log::Put;
 use crate::lsm::table::{Entry, TableId};
-
-/// Blocks to read for a query, and its answer, which is known from their records in memory.
-#[derive(Debug)]
-pub struct Walk {
-    token: u64,
-    started_ns: u64,
-    blocks: Vec<(TableId, u64)>,
-    at: usize,
-    answer: Answer,
-    /// The key to write after it.
-    then_put: Option<u64>,
-}
-
-impl Walk {
-    /// The block that is being read.
-    pub fn present(&self) -> (TableId, u64) {
-        self.blocks[self.at]
-    }
-}
+use crate::lsm::tasks::{Answer, Task, Walk};
 
 impl Database {
     /// Look a key up in the memtables, then in the tables that may hold it, newest first.

@@ -10,8 +10,10 @@ mod log;
 mod lookups;
 mod options;
 mod table;
+mod tasks;
 
 pub use counters::Counters;
-pub use database::{Answer, Database, Finished, Query};
+pub use database::{Database, Finished, Query};
 pub use options::TreeOptions;
 pub use table::Entry;
+pub use tasks::Answer;
