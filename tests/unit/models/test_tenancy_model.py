@@ -168,8 +168,8 @@ def test_a_tenant_alone_has_its_own_load_and_region() -> None:
         for act in document["experiments"]
         if "tenants" in act
     }
-    (alone,) = loads["sizes 4 read-128k alone"]
-    assert alone == loads["sizes 4 gimbal"][1]
+    (alone,) = loads["clean sizes 4 read-128k alone"]
+    assert alone == loads["clean sizes 4 gimbal"][1]
     assert alone["arrivals"] == {"depth": 4}
 
 

@@ -148,6 +148,7 @@ UNLIMITED = {
     "tail_latency_sheet": "a model",
     "redundancy_curves": "a model",
     "bar_sheet": "a model",
+    "cost_sheet": "a model",
     "tenant_bars": "a model",
     "tail_ranges": "a model",
     "line_panels": "a model",

@@ -88,7 +88,7 @@ def test_a_failure_without_any_fault_is_said_to_need_none() -> None:
 
 
 def test_a_schedule_that_does_not_fail_cannot_be_shrunk() -> None:
-    with pytest.raises(LabError, match=r"did not fail 2 of 2 times, .*: it did not"):
+    with pytest.raises(LabError, match=r"did not fail 2 of 2 times, .*: it never failed"):
         shrink(schedule(step(0, 1)), lambda _candidate: False, times=2)
 
 

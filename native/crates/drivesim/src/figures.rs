@@ -269,8 +269,8 @@ impl Meter {
     pub fn measured(mut self, end_ns: u64) -> Measured {
         let seconds = (end_ns - self.start_ns) as f64 / 1e9;
         let mut total = Count::default();
-        total.add(&mut self.reads);
-        total.add(&mut self.writes);
+        total.add(&self.reads);
+        total.add(&self.writes);
         Measured {
             errors: self.errors,
             total: total.figures(seconds),
