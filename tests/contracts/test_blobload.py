@@ -144,6 +144,6 @@ def test_an_export_without_its_switch_is_not_written() -> None:
     with two_switches() as switches:
         text = document(switches).replace('"tenant": "a"', '"tenant": "b"')
         done = blobload(text)
-        assert all(switch.state()["scheduler"]["tenants"] == [] for switch in switches)
+        assert all(switch.state()["drives"][0]["scheduler"]["tenants"] == [] for switch in switches)
     assert done.returncode == 2
     assert "the switch has no tenant of this name" in done.stderr

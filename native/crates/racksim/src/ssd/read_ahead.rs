@@ -117,7 +117,8 @@ impl ReadAhead {
     }
 
     fn forsake(&mut self, page: u32) {
-        if let Some(Page::Coming(waiting)) = self.pages.remove(&page) {
+        // Two streams may have had it: those who wait for it wait on.
+        if let Some(Page::Coming(waiting) | Page::Forsaken(waiting)) = self.pages.remove(&page) {
             self.pages.insert(page, Page::Forsaken(waiting));
         }
     }
@@ -184,4 +185,31 @@ pub(super) enum Served {
     FromMemory,
     /// It is being read already.
     Later,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_two_streams_forsake_still_comes_to_those_who_wait() {
+        let mut ahead = ReadAhead::new(64);
+        let mut streams = Vec::new();
+        for first in [0, 1000] {
+            assert_eq!(ahead.note(first..first + 1), None);
+            let number = ahead.note(first + 1..first + 2).unwrap();
+            assert!(!ahead
+                .wanted(number, &(first + 1..first + 2), 4096)
+                .is_empty());
+            streams.push(number);
+        }
+        assert!(ahead.expect(streams[0], 4, 7));
+        assert!(!ahead.expect(streams[1], 1004, 7));
+        assert_eq!(ahead.serves(7, 3, 4096), Served::Later);
+        for (number, first) in streams.into_iter().zip([0, 1000]) {
+            ahead.wanted(number, &(first + 40..first + 41), 4096);
+        }
+        assert_eq!(ahead.come(7), [(3, 4096)]);
+        assert_eq!(ahead.serves(7, 4, 4096), Served::No);
+    }
 }
