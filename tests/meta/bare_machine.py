@@ -36,7 +36,7 @@ TOOLS = (
 PACKAGES = (
     *("fio", "cc", "bwrap", "ssh", "ipmitool", "fusermount3"),
     *("nbdkit", "nbdinfo", "qemu-img", "blkparse", "g++", "cargo-clippy", "rustfmt", "sudo"),
-    *("snmpget", "pgrep", "pg_ctlcluster", "valgrind"),
+    *("snmpget", "pgrep", "pg_ctlcluster", "valgrind", "fuse2fs", "qemu-aarch64-static"),
     *("qemu-system-x86_64", "mmdebstrap", "newuidmap"),
 )
 

@@ -143,7 +143,7 @@ def listeners(roles: Iterable[Path]) -> Iterator[str]:
                 yield f"{shown(role)}: {name} is {value}: listen on 127.0.0.1 unless the lab says otherwise"
             if name.endswith(("_devices", "_luns", "_hosts", "_initiators")) and value:
                 yield f"{shown(role)}: {name} is {value}: offer nothing, to no one, unless the lab says so"
-        for path in sorted(path for path in role.rglob("*") if path.is_file()):
+        for path in sorted(path for path in role.rglob("*") if path.suffix in {".yml", ".j2", ".py", ".sh"}):
             if re.search(r"fio\b.*--(?:server|daemonize)", path.read_text(encoding="utf-8")):
                 yield f"{shown(path)}: fio as a server takes jobs that write from anyone: run it for one job"
 
