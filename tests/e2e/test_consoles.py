@@ -112,7 +112,7 @@ def test_the_command_says_who_holds_the_server_and_reads_only(ran: tuple[Command
         ended = command_line("console", "mock", "srv2", "--for", "1s", "--log", "srv2.log")
         assert (ended.status, ended.out) == (0, ""), ended
         assert (
-            "nobody holds srv2; reading only: to type, lease it (`rackloop lab lease mock --servers srv2`)" in ended.err
+            "srv2 is not leased; reading only: to type, lease it (`rackloop lab lease mock --servers srv2`)" in ended.err
         )
         assert "listening: ser2net 127.0.0.1:" in (command_line.directory / "srv2.log").read_text()
         assert command_line("lab", "lease", "mock", "--servers", "srv2", "--for", "5min").status == 0
