@@ -111,9 +111,8 @@ def test_the_command_says_who_holds_the_server_and_reads_only(ran: tuple[Command
     try:
         ended = command_line("console", "mock", "srv2", "--for", "1s", "--log", "srv2.log")
         assert (ended.status, ended.out) == (0, ""), ended
-        assert (
-            "srv2 is not leased; reading only: to type, lease it (`rackloop lab lease mock --servers srv2`)" in ended.err
-        )
+        how = "to type, lease it (`rackloop lab lease mock --servers srv2`)"
+        assert f"srv2 is not leased; reading only: {how}" in ended.err
         assert "listening: ser2net 127.0.0.1:" in (command_line.directory / "srv2.log").read_text()
         assert command_line("lab", "lease", "mock", "--servers", "srv2", "--for", "5min").status == 0
         ended = command_line("console", "mock", "srv2", "--for", "1s")
