@@ -3,9 +3,7 @@
 use std::sync::mpsc::{channel, Receiver};
 use std::time::Duration;
 
-use blobstore::{
-    key_of, Answer, Client, Database, DriveId, GlobalAllocator, PoolDrive, Query, Workload,
-};
+use blobstore::{key_of, Answer, Client, Database, DriveId, GlobalAllocator, PoolDrive, Workload};
 use hdrhistogram::Histogram;
 use realtime::now_ns;
 use schedulers::{Operation, Outcome};
@@ -169,12 +167,7 @@ impl<'a> Run<'a> {
         }
         self.started += 1;
         let query = self.workload.draw();
-        self.kinds[token as usize] = match query {
-            Query::Get(_) => 0,
-            Query::Put(_) => 1,
-            Query::Scan(..) => 2,
-            Query::ReadModifyWrite(_) => 3,
-        };
+        self.kinds[token as usize] = query.kind();
         self.database
             .start(token, query, &mut self.global, now_ns());
     }

@@ -1,6 +1,6 @@
 //! A client of a blobstore experiment: a database, its workload in a closed loop, and what is measured of it.
 
-use blobstore::{Answer, Counters, Database, Finished, GlobalAllocator, Query, Workload};
+use blobstore::{Answer, Counters, Database, Finished, GlobalAllocator, Workload};
 
 use crate::blob_document::StoreClient;
 use crate::blob_result::{ClientResult, Operations};
@@ -65,12 +65,7 @@ impl<'a> Client<'a> {
     /// Start the next operation under a token.
     pub fn start(&mut self, token: u64, global: &mut GlobalAllocator, now_ns: u64) {
         let query = self.workload.draw();
-        self.kinds[token as usize] = match query {
-            Query::Get(_) => 0,
-            Query::Put(_) => 1,
-            Query::Scan(..) => 2,
-            Query::ReadModifyWrite(_) => 3,
-        };
+        self.kinds[token as usize] = query.kind();
         self.database.start(token, query, global, now_ns);
     }
 

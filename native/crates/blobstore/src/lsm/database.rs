@@ -32,6 +32,19 @@ pub enum Query {
     Scan(u64, usize),
 }
 
+impl Query {
+    /// The number of its kind, for tallies: gets 0, puts 1, scans 2, read-modify-writes 3.
+    #[must_use]
+    pub fn kind(&self) -> usize {
+        match self {
+            Self::Get(_) => 0,
+            Self::Put(_) => 1,
+            Self::Scan(..) => 2,
+            Self::ReadModifyWrite(_) => 3,
+        }
+    }
+}
+
 /// A query that has been answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
