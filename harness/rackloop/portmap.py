@@ -53,11 +53,11 @@ class PortMap:
 
     def without(self, ports: Iterable[int]) -> PortMap:
         """This map with every pair that touches ``ports`` taken away."""
-        return PortMap(self._beside(frozenset(ports)))
+        return _valid(self._beside(frozenset(ports)))
 
     def joined(self, others: PortMap) -> PortMap:
         """This map with ``others`` joined; a former partner of a port in them is left open."""
-        return PortMap((*self._beside(others._peer_of), *others.pairs))
+        return _valid(tuple(sorted((*self._beside(others._peer_of), *others.pairs))))
 
     def _beside(self, gone: Container[int]) -> tuple[Pair, ...]:
         return tuple([pair for pair in self.pairs if pair[0] not in gone and pair[1] not in gone])
@@ -69,6 +69,14 @@ class PortMap:
     def crc32(self) -> int:
         """CRC-32 (IEEE 802.3) of :meth:`canonical_text`, as the switch computes it."""
         return binascii.crc32(self.canonical_text().encode("ascii"))
+
+
+def _valid(canonical: tuple[Pair, ...]) -> PortMap:
+    """The map with these pairs, sorted, each with its lower port first and every port once: nothing is checked."""
+    made = object.__new__(PortMap)
+    object.__setattr__(made, "pairs", canonical)
+    object.__setattr__(made, "_peer_of", {**dict(canonical), **{high: low for low, high in canonical}})
+    return made
 
 
 @dataclass(frozen=True)
@@ -109,7 +117,7 @@ MapChange = Partial | Full | Open
 
 def disturbed_ports(before: PortMap, after: PortMap) -> frozenset[int]:
     """The ports whose circuit differs between two maps: only their PHYs are dropped by the change."""
-    return frozenset(port for port in before.ports() | after.ports() if before.peer_of(port) != after.peer_of(port))
+    return frozenset(port for pair in set(before.pairs).symmetric_difference(after.pairs) for port in pair)
 
 
 def inverse(change: MapChange, live: PortMap) -> tuple[MapChange, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from rackloop.abilities import Console, DriveIdentity, Host, SystemEventLog
 from rackloop.clock import Clock, Deadline
-from rackloop.lab import Lab, LabState, Part, PartKind
+from rackloop.lab import Lab, LabState, Part, PartKind, Stack
 from rackloop.safety.undo import Equipment
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.boxes import FabricOpening
@@ -78,6 +78,8 @@ class MockBench:
         self.endpoints = endpoints = state.endpoints()
         self._token = token
         self._wired = numbered(lab)
+        servers = self._wired.servers.values()
+        self._on_notice = frozenset(p for server in servers if server.stack == Stack.COMRESET for p in server.ports.values())
         self._hosts = {
             name: SshHost(access, clock, working_for) for name, access in ssh_accesses(lab, endpoints).items()
         }
@@ -146,8 +148,9 @@ class MockBench:
         return TruthLog(self.rackd.subscribe(EVENTS))
 
     def announce(self, switch_ports: Collection[int]) -> None:
-        """Tell the servers that the drives behind these ports are about to change (COMRESET on notice)."""
-        self.rackd.request("announce", self._soon(), ports=sorted(switch_ports))
+        """Tell the servers that act on notice (COMRESET) that the drives behind these ports are about to change."""
+        if told := self._on_notice.intersection(switch_ports):
+            self.rackd.request("announce", self._soon(), ports=sorted(told))
 
     @contextmanager
     def recording_io(self, drive: str) -> Iterator[Callable[[], RecordedIo]]:
