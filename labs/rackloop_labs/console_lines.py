@@ -64,8 +64,12 @@ class LineAssembler:
             yield ConsoleLine(first.since_ns + half, half, text)
 
     def _clean(self, raw: bytes) -> str:
-        text = _ESCAPES.sub("", raw.decode(errors="replace")).strip("\r\n").replace("\r", " ")
-        text = _CONTROLS.sub("", text).rstrip()
+        text = raw.decode(errors="replace").strip("\r\n")
+        # Most lines have nothing to leave out.
+        if not text.isprintable():
+            text = _ESCAPES.sub("", text).strip("\r\n").replace("\r", " ")
+            text = _CONTROLS.sub("", text)
+        text = text.rstrip()
         for secret in self._secrets:
             text = text.replace(secret, _REDACTED)
         return text

@@ -79,7 +79,9 @@ class MockBench:
         self._token = token
         self._wired = numbered(lab)
         servers = self._wired.servers.values()
-        self._on_notice = frozenset(p for server in servers if server.stack == Stack.COMRESET for p in server.ports.values())
+        self._on_notice = frozenset(
+            p for server in servers if server.stack == Stack.COMRESET for p in server.ports.values()
+        )
         self._hosts = {
             name: SshHost(access, clock, working_for) for name, access in ssh_accesses(lab, endpoints).items()
         }

@@ -19,7 +19,8 @@ from rackloop.safety.undo import JournalledFabric
 from rackloop_drivers.workload import Expected, GaveUp, VerifiedRead
 from rackloop_labs.remapping import Remapping, share_spares
 
-SERVER = "srv4"
+SERVER = "srv4"  # its drives come within milliseconds
+SLOW = "srv1"
 PORTS = ("p0", "p1", "p2", "p3")
 NONE = {"right": 0, "wrong_drive": 0}
 
@@ -80,8 +81,9 @@ class Rack:
         return number, self._outcome(number, gives_up_ns)
 
     def wait(self, number: int, _deadline: object) -> VerifiedRead | GaveUp:
-        (gives_up_ns,) = (until for one, _, until in self.armed if one == number)
-        return self._outcome(number, gives_up_ns)
+        (arm,) = (arm for arm in self.armed if arm[0] == number)
+        self.armed.remove(arm)
+        return self._outcome(number, arm[2])
 
     def _outcome(self, number: int, gives_up_ns: float) -> VerifiedRead | GaveUp:
         if self.verdicts is None:
@@ -99,16 +101,21 @@ class Rack:
         """The remapping keeps its timelines as well."""
 
     def remapping(
-        self, *, spares: dict[str, str] | None = None, ports: Sequence[str] = PORTS, fabric: Fabric | None = None
+        self,
+        *,
+        server: str = SERVER,
+        spares: dict[str, str] | None = None,
+        ports: Sequence[str] = PORTS,
+        fabric: Fabric | None = None,
     ) -> Remapping:
-        baseline = self.lab.baseline[SERVER]
-        at = {(SERVER, port): baseline[port] for port in ports}
+        baseline = self.lab.baseline[server]
+        at = {(server, port): baseline[port] for port in ports}
         labels = dict.fromkeys(self.lab.drives, Expected("RL000001"))
         whole: Any = self
         return Remapping(
             whole,
             fabric or whole,
-            {SERVER: whole},
+            {server: whole},
             whole,
             at=at,
             labels=labels,
@@ -149,19 +156,26 @@ def pairs_of(rack: Rack) -> list[tuple[tuple[int, int], ...]]:
 
 def test_each_drive_comes_by_a_map_change_of_its_own_and_all_ports_change_at_once() -> None:
     rack = Rack()
-    remapping = rack.remapping(spares={SERVER: "d19"})
-    remapping.keep_changing(SERVER, 40, Event(), lambda: None)
+    remapping = rack.remapping(server=SLOW, spares={SLOW: "d19"})
+    remapping.keep_changing(SLOW, 40, Event(), lambda: None)
     assert [len(pairs) for pairs in pairs_of(rack)] == [1] * 40
-    assert len({timeline.generation for timeline in remapping.timelines(SERVER)}) == 40
+    assert len({timeline.generation for timeline in remapping.timelines(SLOW)}) == 40
     assert rack.most_flying == len(PORTS)
     # Nothing that another port had was taken away from it.
-    at = {
-        rack.lab.switch_port(SERVER, port): rack.lab.where_is(drive)
-        for port, drive in rack.lab.baseline[SERVER].items()
-    }
+    at = {rack.lab.switch_port(SLOW, port): rack.lab.where_is(drive) for port, drive in rack.lab.baseline[SLOW].items()}
     for ((port, drive),) in pairs_of(rack):
         assert drive not in at.values()
         at[port] = drive
+
+
+def test_nothing_else_is_changed_while_a_drive_comes_that_needs_milliseconds() -> None:
+    rack = Rack()
+    remapping = rack.remapping(spares={SERVER: "d19"})
+    remapping.keep_changing(SERVER, 12, Event(), lambda: None)
+    assert rack.most_flying == 1
+    # All its ports have had their turn.
+    assert {timeline.port for timeline in remapping.timelines(SERVER)} == set(PORTS)
+    assert remapping.seen == len(rack.changes) == 12
 
 
 def test_a_drive_that_answers_and_cannot_be_mounted_ends_the_changes() -> None:
@@ -203,9 +217,9 @@ def test_a_change_that_another_controller_overtook_is_staged_again() -> None:
 
 def test_without_a_spare_one_port_rests_and_its_drive_goes_round() -> None:
     rack = Rack()
-    remapping = rack.remapping()
-    remapping.keep_changing(SERVER, 12, Event(), lambda: None)
-    resting = rack.lab.switch_port(SERVER, "p3")
+    remapping = rack.remapping(server=SLOW)
+    remapping.keep_changing(SLOW, 12, Event(), lambda: None)
+    resting = rack.lab.switch_port(SLOW, "p3")
     assert rack.changes[0] == Open(frozenset({resting}))
     assert resting not in {port for pairs in pairs_of(rack) for port, _ in pairs}
     assert remapping.seen == 12
@@ -219,7 +233,7 @@ def test_one_port_and_no_spare_can_exchange_nothing() -> None:
 
 def test_somebody_who_must_stop_starts_no_further_change() -> None:
     rack, stop = Rack(), Event()
-    rack.remapping(spares={SERVER: "d19"}).keep_changing(SERVER, 40, stop, stop.set)
+    rack.remapping(server=SLOW, spares={SLOW: "d19"}).keep_changing(SLOW, 40, stop, stop.set)
     assert len(rack.changes) == len(PORTS)
 
 
