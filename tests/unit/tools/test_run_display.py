@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Iterator
@@ -100,16 +101,67 @@ def test_an_interrupt_is_answered_with_what_is_left_to_do(pipe: Pipe) -> None:
     ]
 
 
-def test_estimates_follow_the_machine() -> None:
+def test_estimates_follow_the_machine_by_as_much_as_was_seen_of_it() -> None:
     remaining = Remaining()
-    remaining.expected = {"one": 10.0, "two": 100.0}
-    assert remaining.seconds("one", 4.0) == 106.0
-    remaining.end("one", 20.0)
-    assert remaining.seconds(None, 0.0) == 200.0
-    remaining.done(0.25, 30.0)
-    assert remaining.seconds("two", 30.0) == 90.0
-    remaining.end("two", 120.0)
+    remaining.expect({"one": 10.0, "two": 100.0, "three": 90.0})
+    assert remaining.seconds("one", 4.0) == 196.0
+    remaining.end("one", 21.0)
+    assert remaining.seconds(None, 0.0) == pytest.approx(1.1 * 190)
+    remaining.end("two", 200.0)
+    assert remaining.seconds(None, 0.0) == pytest.approx(1.5286 * 90, rel=1e-3)
+    remaining.end("three", 120.0)
     assert remaining.seconds(None, 0.0) is None
+
+
+def test_the_remaining_time_does_not_jump_when_a_test_ends_and_the_next_begins() -> None:
+    remaining = Remaining()
+    remaining.expect({"one": 46.0, "two": 38.0, "three": 24.0})
+    seen = [remaining.seconds("one", 0.0)]
+    for second in range(1, 71):
+        remaining.done(second / 70, second)
+        seen.append(remaining.seconds("one", second))
+    remaining.end("one", 70.0)
+    remaining.begin()
+    seen += [remaining.seconds(None, 0.0), remaining.seconds("two", 0.0)]
+    left = [seconds for seconds in seen if seconds is not None]
+    assert len(left) == len(seen)
+    assert all(-1.0 < later - before <= 0.0 for before, later in itertools.pairwise(left)), left
+
+
+def test_a_test_that_takes_longer_than_it_should_leaves_the_others_their_time() -> None:
+    remaining = Remaining()
+    remaining.expect({"one": 10.0, "two": 90.0})
+    assert [remaining.seconds("one", at) for at in (0.0, 10.0)] == [100.0, 90.0]
+    assert remaining.seconds("one", 70.0) == pytest.approx(180.0)
+
+
+def test_shares_that_begin_again_say_nothing_of_the_whole_test() -> None:
+    remaining = Remaining()
+    remaining.expect({"one": 100.0})
+    remaining.done(0.5, 10.0)
+    assert remaining.seconds("one", 10.0) == 50.0
+    remaining.done(0.1, 12.0)
+    remaining.done(0.9, 20.0)
+    assert remaining.seconds("one", 20.0) == 80.0
+    remaining.end("one", 100.0)
+    remaining.expect({"two": 100.0})
+    remaining.begin()
+    remaining.done(0.5, 40.0)
+    assert remaining.seconds("two", 40.0) == 50.0
+
+
+def test_the_remaining_time_stands_while_the_rack_is_prepared(pipe: Pipe) -> None:
+    clock = VirtualClock()
+    with RunDisplay(clock, pipe.writing) as display:
+        display.pytest_rackloop_expected({"a/one::one": 60.0})
+        display.pytest_rackloop_event(TestStarted("a/one::one", "do one"))
+        for step in ("starting lab mock", "identifying the drives"):
+            display.pytest_rackloop_step(step)
+            clock.advance(20)
+            assert display.line().endswith("about 1 min left")
+        display.pytest_rackloop_step("")
+        clock.advance(20)
+        assert display.line() == "1/1 a/one, 1 min, about 40 s left"
 
 
 def test_a_line_has_no_codes_that_steer_a_terminal(pipe: Pipe) -> None:

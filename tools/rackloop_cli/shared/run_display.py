@@ -23,46 +23,62 @@ from rackloop_reports.terminal import short_name
 # A run of a night stays readable in a file.
 _LINE_EVERY_S = 30.0
 _REFRESH_PER_S = 2
-# A share of a test that is done says how long it takes from here on; what happens before says little.
-_LEAST_SHARE = 0.1
-_LEAST_PACE, _MOST_PACE = 0.5, 3.0
+# So much of a run's estimates is trusted until tests have run: one short test does not change what all others take.
+_TRUST = 0.5
 
 
 class Remaining:
-    """The remaining time of a run: the estimates of its tests, corrected by the time that those before took."""
+    """The remaining time of a run: the estimates of its tests, corrected by the time that those before took.
+
+    It moves little by little, since the test that runs is counted by as much of it as is done: neither its end nor the
+    beginning of the next changes it at once.
+    """
 
     def __init__(self) -> None:
-        self.expected: dict[str, float] = {}
-        self._estimated_s = self._took_s = 0.0
-        self._share: tuple[float, float] | None = None
+        self._expected: dict[str, float] = {}
+        self._estimated_s = self._took_s = self._trusted_s = 0.0
+        self._share, self._at_s, self._is_of_test = 0.0, 0.0, True
+
+    def expect(self, seconds: Mapping[str, float]) -> None:
+        """These tests are to run, and take about so long."""
+        self._expected = dict(seconds)
+        self._trusted_s = _TRUST * sum(self._expected.values())
+
+    def is_expected(self, test: str) -> bool:
+        """Whether a test is one of those that are to run, and has not ended."""
+        return test in self._expected
 
     def begin(self) -> None:
         """A test begins."""
-        self._share = None
+        self._share, self._at_s, self._is_of_test = 0.0, 0.0, True
 
     def done(self, share: float, elapsed_s: float) -> None:
-        """A ``share`` of the test is done, ``elapsed_s`` after its beginning."""
-        self._share = share, elapsed_s
+        """A ``share`` of the test is done, ``elapsed_s`` after its beginning.
+
+        A share that shrinks is one of a part of the test, and says nothing of the whole.
+        """
+        self._is_of_test = self._is_of_test and share >= self._share
+        self._share, self._at_s = (share, elapsed_s) if self._is_of_test else (0.0, 0.0)
 
     def end(self, test: str, took_s: float) -> None:
         """A test took so long."""
-        if estimate_s := self.expected.pop(test, 0.0):
+        if estimate_s := self._expected.pop(test, 0.0):
             self._estimated_s += estimate_s
             self._took_s += took_s
 
     def seconds(self, test: str | None, elapsed_s: float) -> float | None:
         """The remaining time, ``elapsed_s`` after ``test`` began; None where nothing is known."""
-        if not self.expected:
+        if not self._expected:
             return None
-        pace = self._took_s / self._estimated_s if self._estimated_s else 1.0
-        pace = min(max(pace, _LEAST_PACE), _MOST_PACE)
-        later_s = pace * sum(estimate_s for name, estimate_s in self.expected.items() if name != test)
-        if test is None:
-            return later_s
-        if self._share is not None and self._share[0] >= _LEAST_SHARE:
-            share, at_s = self._share
-            return later_s + max(0.0, at_s / share - elapsed_s)
-        return later_s + max(0.0, pace * self.expected.get(test, 0.0) - elapsed_s)
+        estimate_s = self._expected.get(test or "", 0.0)
+        whole_s = max(elapsed_s, self._at_s + (1 - self._share) * self._pace(0.0, 0.0) * estimate_s)
+        later_s = sum(self._expected.values()) - estimate_s
+        return whole_s - elapsed_s + self._pace(whole_s if estimate_s else 0.0, estimate_s) * later_s
+
+    def _pace(self, whole_s: float, estimate_s: float) -> float:
+        """The factor between real and estimated time, with a test that will have taken ``whole_s``."""
+        estimated_s = self._trusted_s + self._estimated_s + estimate_s
+        return (self._trusted_s + self._took_s + whole_s) / estimated_s if estimated_s else 1.0
 
 
 class RunDisplay:
@@ -78,7 +94,7 @@ class RunDisplay:
         self._console = Console(file=self._file, highlight=False, markup=False, soft_wrap=True)
         self._is_live = self._console.is_terminal and not self._console.is_dumb_terminal
         self._clock = clock or RealClock()
-        self._started_ns = self._test_ns = self._line_ns = self._clock.now_ns()
+        self._started_ns = self._test_ns = self._step_ns = self._line_ns = self._clock.now_ns()
         self._remaining = Remaining()
         self._lock = RLock()
         self._live: Live | None = None
@@ -125,7 +141,9 @@ class RunDisplay:
 
     def _left(self, now_ns: int) -> list[str]:
         """The remaining time in words, where it is known."""
-        left_s = self._remaining.seconds(self._test, (now_ns - self._test_ns) / 1e9)
+        # A step of the run's own is none of the test's time.
+        counted_ns = self._step_ns if self._step else now_ns
+        left_s = self._remaining.seconds(self._test, (counted_ns - self._test_ns) / 1e9)
         if self._is_interrupted or left_s is None or left_s < 1:
             return []
         return [f"about {format_duration(left_s)} left"]
@@ -148,7 +166,7 @@ class RunDisplay:
 
     def pytest_rackloop_expected(self, seconds: Mapping[str, float]) -> None:
         """Keep how long each test takes about."""
-        self._remaining.expected = dict(seconds)
+        self._remaining.expect(seconds)
         self._total = len(seconds)
 
     def pytest_rackloop_blocked(self, reasons: Mapping[str, str]) -> None:
@@ -164,9 +182,9 @@ class RunDisplay:
         """Show a step of the run's own."""
         was, self._step = self._step, what
         if not what:
-            # What was done before a test is none of its time.
             self._test_ns = self._clock.now_ns()
         elif what != was:
+            self._step_ns = self._step_ns if was else self._clock.now_ns()
             self._tell()
 
     def pytest_rackloop_event(self, event: Event) -> None:
@@ -190,7 +208,7 @@ class RunDisplay:
         return True
 
     def _begin(self, test: str) -> None:
-        if self._total and test not in self._remaining.expected:
+        if self._total and not self._remaining.is_expected(test):
             # Provisioning is an entry within the first test.
             return
         with self._lock:
