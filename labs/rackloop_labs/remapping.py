@@ -109,9 +109,9 @@ class Remapping:
     def keep_changing(self, server: str, changes: int, stop: Event, tell: Callable[[], None]) -> None:
         """Make ``changes`` map changes, each of which gives one port of ``server`` another drive, and watch them come.
 
-        The ports change side by side, each as soon as its drive is verified: no two drives come by the same change. Where
-        a drive comes within milliseconds nothing else is changed until it is there. The drive that a change takes from
-        its port is the next one's. Ends early where ``stop`` is set; ``tell`` is called after each drive. Raises
+        The ports change side by side, each as soon as its drive is verified: no two drives come by the same change.
+        Where a drive comes within milliseconds nothing else is changed until it is there. The drive that a change takes
+        from its port is the next one's. Ends early where ``stop`` is set; ``tell`` is called after each drive. Raises
         NotSupported for a server that has one port and no spare.
         """
         ports = deque(port for name, port in self._at if name == server)
