@@ -122,9 +122,9 @@ class HostClock:
         """The moment at which the host's clock showed this. Raises ClockUnknown where it is unknown."""
         with self._lock:
             self._require()
+            low_ns, high_ns = self._bounds(theirs_ns)
             if self._is_own:
                 return Moment(theirs_ns, 0)
-            low_ns, high_ns = self._bounds(theirs_ns)
             at_ns = (low_ns + high_ns) // 2
             return Moment(at_ns, max(at_ns - low_ns, high_ns - at_ns))
 
