@@ -53,11 +53,11 @@ class PortMap:
 
     def without(self, ports: Iterable[int]) -> PortMap:
         """This map with every pair that touches ``ports`` taken away."""
-        return _valid(self._beside(frozenset(ports)))
+        return PortMap(self._beside(frozenset(ports)))
 
     def joined(self, others: PortMap) -> PortMap:
         """This map with ``others`` joined; a former partner of a port in them is left open."""
-        return _valid(tuple(sorted((*self._beside(others._peer_of), *others.pairs))))
+        return PortMap((*self._beside(others._peer_of), *others.pairs))
 
     def _beside(self, gone: Container[int]) -> tuple[Pair, ...]:
         return tuple([pair for pair in self.pairs if pair[0] not in gone and pair[1] not in gone])
@@ -69,14 +69,6 @@ class PortMap:
     def crc32(self) -> int:
         """CRC-32 (IEEE 802.3) of :meth:`canonical_text`, as the switch computes it."""
         return binascii.crc32(self.canonical_text().encode("ascii"))
-
-
-def _valid(canonical: tuple[Pair, ...]) -> PortMap:
-    """The map with these pairs, sorted, each with its lower port first and every port once: nothing is checked."""
-    made = object.__new__(PortMap)
-    object.__setattr__(made, "pairs", canonical)
-    object.__setattr__(made, "_peer_of", {**dict(canonical), **{high: low for low, high in canonical}})
-    return made
 
 
 @dataclass(frozen=True)
