@@ -144,11 +144,13 @@ class Remapping:
         comes within milliseconds has the turn until it is verified, and what became of it is returned too: the work for
         another change, on the same few cores, would be a part of the time that is measured.
         """
-        change, deadline = _announced(self._bench, {place: drive}), self._deadline()
+        change = _announced(self._bench, {place: drive})
         probe = self._probes[place[0]]
         if isinstance(self._fabric, JournalledFabric):
-            self._fabric.prepare(change, deadline)
+            self._fabric.prepare(change, self._deadline())
         with self._turn:
+            # Begun here: a drive that does not come keeps the turn for longer than a change may take.
+            deadline = self._deadline()
             number = self._order(place, drive, self._act_s + self._comes_s)
             applied = self._change_when(lambda: probe.wait_armed(number, deadline), change, deadline)
             self._at[place] = drive

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rackloop.abilities import Applied, Fabric, LiveMap, Staged
-from rackloop.clock import VirtualClock
+from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import LabError, NotSupported, ProductFailed, StaleGeneration
 from rackloop.lab import Lab, load_lab
 from rackloop.portmap import MapChange, Open, Partial, PortMap
@@ -72,8 +72,9 @@ class Rack:
         self.most_flying = max(self.most_flying, len(self.armed))
         return self.arms
 
-    def wait_armed(self, number: int, _deadline: object) -> None:
+    def wait_armed(self, number: int, deadline: Deadline) -> None:
         assert number == self.arms
+        assert not deadline.is_over()
         self.order_of_acts.append("armed")
 
     def wait_any(self, _deadline: object) -> tuple[int, VerifiedRead | GaveUp]:
@@ -133,15 +134,17 @@ class Unstaged(Rack):
 
 
 class Journalled(JournalledFabric):
-    """The journalled fabric of a rack, whose journal is its list of acts."""
+    """The journalled fabric of a rack, whose journal is its list of acts; it ``takes_s`` before a change's turn."""
 
-    def __init__(self, rack: Rack) -> None:
+    def __init__(self, rack: Rack, takes_s: float = 0.0) -> None:
         whole: Any = rack
         super().__init__(whole, whole)
         self._rack = rack
+        self._takes_s = takes_s
 
     def prepare(self, _change: MapChange, _deadline: object) -> None:
         self._rack.order_of_acts.append("prepare")
+        self._rack.clock.advance(self._takes_s)
 
     def stage(self, change: MapChange, deadline: object, *, on: LiveMap | None = None) -> Staged:
         return self._rack.stage(change, deadline, on=on)
@@ -197,6 +200,13 @@ def test_a_change_is_in_the_journal_before_its_turn() -> None:
     rack = Rack()
     remapping = rack.remapping(spares={SERVER: "d19"}, fabric=Journalled(rack))
     remapping.keep_changing(SERVER, 2, Event(), lambda: None)
+    assert rack.order_of_acts == ["prepare", "order", "stage", "armed", "trigger"] * 2
+
+
+def test_the_time_for_a_change_begins_with_its_turn() -> None:
+    rack = Rack()
+    fabric = Journalled(rack, takes_s=3600.0)
+    rack.remapping(spares={SERVER: "d19"}, fabric=fabric).keep_changing(SERVER, 2, Event(), lambda: None)
     assert rack.order_of_acts == ["prepare", "order", "stage", "armed", "trigger"] * 2
 
 
