@@ -17,6 +17,7 @@ from rackloop.inspection.health._rules import MISSING as MISSING
 from rackloop.inspection.health._rules import UNREACHABLE as UNREACHABLE
 from rackloop.inspection.health._rules import Excuse as Excuse
 from rackloop.inspection.health._rules import Rule as Rule
+from rackloop.inspection.health._rules import broken_rule as broken_rule
 from rackloop.inspection.health._rules import rule_names as rule_names
 from rackloop.inspection.health._snapshot import HealthSnapshot as HealthSnapshot
 from rackloop.inspection.health._snapshot import HostHealth as HostHealth

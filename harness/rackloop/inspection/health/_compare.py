@@ -5,10 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 from rackloop.inspection.health._disturbance import Disturbed
-from rackloop.inspection.health._rules import BOOT_ID, COUNTERS, KERNEL_MESSAGES, MISSING, UNREACHABLE, Excuse, Rule
+from rackloop.inspection.health._rules import (
+    BOOT_ID,
+    COUNTERS,
+    KERNEL_MESSAGES,
+    MISSING,
+    UNREACHABLE,
+    Excuse,
+    Rule,
+    broken_rule,
+)
 from rackloop.inspection.health._snapshot import HealthSnapshot, KernelLine, ServerHealth
 from rackloop.lab import Part, PartKind
 from rackloop.record import HealthChange, Judgement
@@ -175,18 +183,11 @@ def _kernel(server: str, was: ServerHealth, now: ServerHealth, judge: _Judge) ->
     hosts: dict[str, str] = {}
     for line in now.kernel:
         hosts |= {name: f"host{number}" for number, name in _LETTER.findall(line.text)}
-        if (rule := _rule_of(line.text)) is not None:
+        if (rule := broken_rule(line.text)) is not None:
             found.setdefault((rule.name, _about(line.text, hosts, was, now)), []).append(line)
     for (name, ports), lines in found.items():
         rule, excuses = KERNEL_MESSAGES[name], judge.of_ports(server, ports)
         yield judge(rule, excuses, " ".join((server, *sorted(ports))), name, None, len(lines), lines[0].text.strip())
-
-
-# A thousand remaps say the same few hundred things a thousand times.
-@lru_cache(maxsize=4096)
-def _rule_of(text: str) -> Rule | None:
-    """The first rule that a kernel message breaks."""
-    return next((rule for rule in KERNEL_MESSAGES.values() if rule.pattern and re.search(rule.pattern, text)), None)
 
 
 def _about(text: str, hosts: Mapping[str, str], was: ServerHealth, now: ServerHealth) -> frozenset[str]:

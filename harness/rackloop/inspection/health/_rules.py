@@ -6,9 +6,11 @@ links of the ports it touched, a power cut what was fed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from rackloop.measurement import Cause
 
@@ -157,6 +159,17 @@ KERNEL_MESSAGES: Mapping[str, Rule] = {
 BOOT_ID = Rule("boot_id", "the server restarted during the test", _LAB, _POWER)
 MISSING = Rule("missing", "it could be read before the test, and cannot be afterwards", _LAB)
 UNREACHABLE = Rule("unreachable", "the server does not answer after the test", _LAB)
+
+
+_MESSAGE_NAMES = tuple(KERNEL_MESSAGES)
+
+
+# Drives that come and go, and a server that reboots in a circle, have a kernel say the same things again and again.
+@lru_cache(maxsize=8192)
+def broken_rule(message: str, names: tuple[str, ...] = _MESSAGE_NAMES) -> Rule | None:
+    """The first of these rules that a kernel's message breaks, without the time that stands before it."""
+    rules = (KERNEL_MESSAGES[name] for name in names)
+    return next((rule for rule in rules if rule.pattern and re.search(rule.pattern, message)), None)
 
 
 def rule_names() -> frozenset[str]:
