@@ -15,6 +15,7 @@ from rackloop_reports.formatting import cause_text
 from rackloop_reports.health_page import health_compared_html
 from rackloop_reports.measurement_table import measurements_html
 from rackloop_reports.plot_selection import Plot
+from rackloop_reports.reasons import reasons
 from rackloop_reports.record import RunRecord, TestRecord
 from rackloop_reports.sentences import verdict_sentence
 
@@ -37,9 +38,11 @@ def description_html(test: TestRecord, run: RunRecord, plot: Plot | None, run_di
 
     ``run_dir`` has the snapshots of health, which say how the drive is.
     """
+    verdict, colon, limits = verdict_sentence(test, is_simulated=run.is_simulated).partition(":")
+    parts = [f"<p><b>{escape(verdict + colon)}</b>{escape(limits)}</p>{_STYLE}"]
     # Allure shows the message of a result that failed, and none of one that is unknown or skipped.
-    parts = [f"<p><b>{escape(verdict_text(test, run))}:</b> {escape(test.reason)}</p>"] if test.reason else []
-    parts.append(f"<p>{escape(verdict_sentence(test, is_simulated=run.is_simulated))}</p>{_STYLE}")
+    if found := reasons(test.verdict, test.reason, test.measurements):
+        parts.append(f"<ul>{''.join(f'<li>{escape(reason.text)}</li>' for reason in found)}</ul>")
     parts += [f"<p>This test will {escape(_lower_first(test.purpose))}.</p>"] if test.purpose else []
     snapshots = {seen.drive: snapshots_of(test, seen.drive, run_dir) for seen in test.drives}
     parts += [identity_card_html(seen, snapshots[seen.drive][1]) for seen in test.drives]

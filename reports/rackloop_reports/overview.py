@@ -13,16 +13,20 @@ from html import escape
 from rackloop.measurement import Verdict
 from rackloop.units import counted, format_quantity
 from rackloop_reports.allure_results import about_of, case_id_of, environment_of
+from rackloop_reports.attachments import verdict_text
 from rackloop_reports.drives_used import drives_used
 from rackloop_reports.measurement_table import measurements_csv
 from rackloop_reports.plot_selection import Plot
 from rackloop_reports.profile_verdicts import profile_verdicts
+from rackloop_reports.reasons import reasons, shortened
 from rackloop_reports.record import RunRecord, TestRecord
-from rackloop_reports.sentences import run_sentence, shortened, verdict_sentence
+from rackloop_reports.sentences import run_sentence, verdict_sentence
 from rackloop_reports.titles import title_of
 
 MOST_PLOTS = 12
 MOST_TESTS = 200
+#: The reasons of a test that stand on the first screen; its page has all.
+MOST_REASONS = 5
 #: The drives that stand on the first screen; the others are folded.
 MOST_DRIVES = 6
 _STYLE = """
@@ -122,13 +126,19 @@ def _head(run: RunRecord) -> str:
 
 
 def _not_passed(run: RunRecord, pages: Mapping[str, str]) -> str:
-    """The reason of each test that is not a pass."""
-    told = [
-        f"<li>{_link(test, run, pages)}: <b>{escape(test.verdict)}</b>, {escape(shortened(test.reason or ''))}</li>"
-        for test in run.tests
-        if test.verdict is not Verdict.PASS
-    ]
-    return f"<ul>{''.join(told[:MOST_TESTS])}</ul>" if told else ""
+    """The reasons of each test that is not a pass."""
+    tests = [test for test in run.tests if test.verdict is not Verdict.PASS]
+    return f"<ul>{''.join(_reasons(test, run, pages) for test in tests[:MOST_TESTS])}</ul>" if tests else ""
+
+
+def _reasons(test: TestRecord, run: RunRecord, pages: Mapping[str, str]) -> str:
+    verdict = f"{_link(test, run, pages)}: <b>{escape(verdict_text(test, run))}</b>"
+    texts = [shortened(found.text) for found in reasons(test.verdict, test.reason, test.measurements)]
+    if len(texts) < 2:
+        return f"<li>{verdict}{''.join(f', {escape(text)}' for text in texts)}</li>"
+    more = len(texts) - MOST_REASONS
+    shown = texts[:MOST_REASONS] + ([f"and {more} more: see the test's page"] if more > 0 else [])
+    return f"<li>{verdict}<ul>{''.join(f'<li>{escape(text)}</li>' for text in shown)}</ul></li>"
 
 
 def _drives(run: RunRecord) -> str:

@@ -12,7 +12,6 @@ from rackloop.units import counted
 from rackloop_reports.formatting import cause_text, limit_text, measure_text, value_text
 from rackloop_reports.record import RunRecord, TestRecord
 
-_LONGEST_REASON = 240
 _MOST_MISSED = 3
 
 
@@ -59,12 +58,6 @@ def run_sentence(run: RunRecord) -> str:
         if verdicts[verdict]
     ]
     return f"{run.verdict.upper()}: {', '.join(parts)}."
-
-
-def shortened(reason: str) -> str:
-    """``reason`` in one line of at most 240 characters."""
-    flat = " ".join(reason.split())
-    return flat if len(flat) <= _LONGEST_REASON else f"{flat[: _LONGEST_REASON - 3]}..."
 
 
 def closest_limit(measurements: Sequence[Measured]) -> Measured | None:

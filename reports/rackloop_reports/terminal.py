@@ -12,7 +12,8 @@ from rich.text import Text
 
 from rackloop.measurement import Verdict
 from rackloop.units import counted, format_duration
-from rackloop_reports.formatting import cause_text, interval_text, limit_text, measure_text, value_text
+from rackloop_reports.formatting import cause_text, limit_text, measure_text, value_text
+from rackloop_reports.reasons import in_full, reasons
 from rackloop_reports.summary import MeasurementSummary, Summary, TestSummary
 
 _STYLES = {
@@ -161,7 +162,7 @@ def _details(test: TestSummary, *, is_simulated: bool, everything: bool) -> Iter
     if test.verdict not in {Verdict.SKIPPED, Verdict.BLOCKED}:
         yield from _reasons(test, is_simulated=is_simulated)
     if everything:
-        chosen = [(_in_full(measured), measured.verdict) for measured in test.measurements]
+        chosen = [(in_full(measured), measured.verdict) for measured in test.measurements]
     else:
         chosen = [(text, None) for text in _headlines(test)]
     for text, verdict in chosen:
@@ -170,23 +171,9 @@ def _details(test: TestSummary, *, is_simulated: bool, everything: bool) -> Iter
 
 def _reasons(test: TestSummary, *, is_simulated: bool) -> Iterator[_Line]:
     """The reason of the verdict, each limit that was not kept on a line of its own."""
-    rest, found = test.reason or "", []
-    for measured in test.measurements:
-        if measured.verdict not in {Verdict.FAIL, Verdict.UNKNOWN}:
-            continue
-        if measured.reason:
-            labels = ", ".join(f"{key}={value}" for key, value in measured.labels.items())
-            told = f"{measured.name}{{{labels}}}" if labels else measured.name
-            rest = rest.replace(f"{told}: {measured.reason}", "", 1)
-            name = measure_text(measured.name, measured.labels)
-            found.append((f"{name}: {measured.reason}", _STYLES[measured.verdict]))
-        else:
-            found.append((_in_full(measured), _STYLES[measured.verdict]))
-    # What is left of several reasons in a row are the marks between them.
-    if rest := re.sub(r"^(; )+|(; )+$", "", re.sub(r"(; ){2,}", "; ", rest)):
-        found.append((rest, _STYLES[test.verdict]))
-    for place, (text, style) in enumerate(found):
-        yield _Line(text if place else _with_cause(test, text, is_simulated=is_simulated), style, indent=_INDENT)
+    for place, found in enumerate(reasons(test.verdict, test.reason, test.measurements)):
+        text = found.text if place else _with_cause(test, found.text, is_simulated=is_simulated)
+        yield _Line(text, _STYLES[found.verdict], indent=_INDENT)
 
 
 def _with_cause(test: TestSummary, reason: str, *, is_simulated: bool) -> str:
@@ -212,15 +199,3 @@ def _headline(measured: MeasurementSummary) -> str:
         p99 = "" if measured.p99 is None else f", p99 {value_text(measured.p99, unit)}"
         return f"{name} p50 {value_text(measured.p50, unit)}{p99}"
     return f"{_named(measured)} {value_text(measured.value, unit)}"
-
-
-def _in_full(measured: MeasurementSummary) -> str:
-    unit = measured.unit
-    value = value_text(measured.value, unit)
-    interval = interval_text(measured.ci95, unit)
-    limit = limit_text(measured.limits, unit)
-    return (
-        f"{measure_text(measured.name, measured.labels)} {measured.quantile} {value}"
-        + (f" [{interval}]" if interval not in {"", f"{value} to {value}"} else "")
-        + (f", limit {limit}: {measured.verdict}" if limit else "")
-    )

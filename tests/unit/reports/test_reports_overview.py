@@ -51,7 +51,10 @@ def test_the_first_screen_says_what_failed_of_which_drives(tmp_path: Path) -> No
     case = hashlib.md5(case_id_of(run, "a/b").encode(), usedforsecurity=False).hexdigest()
     html = overview_html(run, [Plot("Throughput", "svg", b"<svg/>")], {case: "page-7"})
     assert re.search(r"<h1>FAIL: 1 of 2 tests passed, 1 failed\.</h1>", html)
-    assert '<a href="#page-7">B of S/N 00123456</a>: <b>fail</b>, the drive said &lt;no&gt;' in html
+    assert (
+        '<a href="#page-7">B of S/N 00123456</a>: <b>fail, cause simulated product</b>, the drive said &lt;no&gt;'
+        in html
+    )
     assert "<td>d03</td><td>00123456</td><td>2.0</td>" in html
     assert "srv1.p2" in html
     assert "<td>d02</td>" in html

@@ -11,6 +11,7 @@ from rackloop.record import Measured
 from rackloop_reports.attachments import description_html
 from rackloop_reports.junit import to_junit
 from rackloop_reports.metrics import metrics_of
+from rackloop_reports.overview import overview_html
 from rackloop_reports.record import RunRecord, read_run
 from rackloop_reports.summary import summarize, to_json
 from rackloop_reports.terminal import print_summary
@@ -43,7 +44,8 @@ def shown(run: RunRecord, *, everything: bool = False) -> str:
 def test_the_reason_is_the_first_a_reader_sees(tmp_path: Path, verdict: str, cause: str | None) -> None:
     run = ran(tmp_path, verdict, cause)
     html = description_html(run.tests[0], run, None)
-    assert html.startswith(f"<p><b>{verdict}")
+    assert html.startswith(f"<p><b>{verdict.upper()}")
+    assert html.count("the measuring machine was late") == 1
     assert html.index("&lt;28.8 ms&gt;, but the measuring machine was late") < html.index("This test will")
     (told,) = json.loads(to_json(summarize(run)))["tests"]
     assert told["reason"] == REASON
@@ -75,7 +77,7 @@ def test_a_maximum_has_no_interval_in_any_report(tmp_path: Path) -> None:
 def test_a_simulated_product_is_called_that(tmp_path: Path, lab_kind: str, said: str) -> None:
     run = ran(tmp_path, "fail", "product", lab_kind=lab_kind)
     assert f"{said}: {REASON}" in shown(run)
-    assert f"<b>fail, cause {said}:</b>" in description_html(run.tests[0], run, None)
+    assert f"<b>FAIL, cause {said}:</b>" in description_html(run.tests[0], run, None)
     assert summarize(run).tests[0].cause == "product"
 
 
@@ -88,3 +90,25 @@ def test_what_is_blocked_by_the_same_refers_to_the_first(tmp_path: Path) -> None
     assert shown(run).count("the pdu is dead") == 1
     assert "lab: as a/b" in shown(run)
     assert [test.reason for test in summarize(run).tests] == ["the pdu is dead"] * 2
+
+
+def test_each_limit_that_was_not_kept_has_a_line_of_its_own(tmp_path: Path) -> None:
+    example = ExampleRun(tmp_path)
+    example.start("a/b", "do it")
+    told = []
+    for server in ("srv1", "srv2"):
+        reason = f"{server} was late; by much"
+        limits, labels = {"max": 1.0}, {"server": server}
+        example.write(
+            Measured(
+                "a/b", "a.stall", labels, "s", 1, "max", 2.0, None, None, None, limits, "unknown", reason, [2.0], [1]
+            )
+        )
+        told.append(f"a.stall{{server={server}}}: {reason}")
+    example.finish("a/b", "unknown", "harness", "; ".join(told))
+    run = read_run(example.close("unknown", 3))
+    lines = (
+        "<li>a.stall (server=srv1): srv1 was late; by much</li><li>a.stall (server=srv2): srv2 was late; by much</li>"
+    )
+    assert f"<ul>{lines}</ul>" in description_html(run.tests[0], run, None)
+    assert f"<b>unknown, cause harness</b><ul>{lines}</ul>" in overview_html(run, [], {})
