@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 from collections.abc import Callable, Sequence
@@ -23,6 +24,8 @@ _waiting: Sequence[Drawing] = ()
 def encoded(drawings: Sequence[Drawing]) -> list[bytes]:
     """The bytes of each drawing, in their order: the same whatever the number of cores.
 
+    Those that take longest should be the first, so that all cores are done at about the same time.
+
     Raises what a drawing raises.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
@@ -30,6 +33,8 @@ def encoded(drawings: Sequence[Drawing]) -> list[bytes]:
         return [_encode(drawing) for drawing in drawings]
     global _waiting  # noqa: PLW0603 - what a process that is forked finds; a drawing is a closure and cannot be sent
     _waiting = drawings
+    # The record of a long run is many objects: not to be searched for cycles, with every page they are on copied.
+    gc.freeze()
     try:
         with ProcessPoolExecutor(min(cores, len(drawings)), multiprocessing.get_context("fork")) as processes:
             return list(processes.map(_encode_waiting, range(len(drawings))))
@@ -37,6 +42,7 @@ def encoded(drawings: Sequence[Drawing]) -> list[bytes]:
         # One of them was killed, for want of memory perhaps.
         return [_encode(drawing) for drawing in drawings]
     finally:
+        gc.unfreeze()
         _waiting = ()
 
 

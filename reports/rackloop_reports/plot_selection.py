@@ -126,6 +126,7 @@ class RunPlots:
         """Draw what was not drawn yet."""
         new = {_key(name, of): (name, of, draw) for name, of, draw in wanted if _key(name, of) not in self._drawn}
         mark = " (simulated)" if self._run.is_simulated else ""
+        new = dict(sorted(new.items(), key=lambda item: -_marks_of(item[1][0], item[1][1])))
         drawings = [(draw, _kind(name, of)) for name, of, draw in new.values()]
         for (key, (name, _, _)), (_, kind), data in zip(new.items(), drawings, encoded(drawings), strict=True):
             self._drawn[key] = Plot(name + mark, kind, data)
@@ -153,7 +154,11 @@ def _key(name: str, tests: Sequence[TestRecord]) -> tuple[str, tuple[str, ...]]:
 
 
 def _kind(name: str, tests: Sequence[TestRecord]) -> Literal["svg", "png"]:
-    return "png" if sum(_marks(name, test) for test in tests) > _VECTOR_MARKS else "svg"
+    return "png" if _marks_of(name, tests) > _VECTOR_MARKS else "svg"
+
+
+def _marks_of(name: str, tests: Sequence[TestRecord]) -> int:
+    return sum(_marks(name, test) for test in tests)
 
 
 def _measuring(tests: Sequence[TestRecord], *names: str) -> list[TestRecord]:
