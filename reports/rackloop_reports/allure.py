@@ -26,8 +26,8 @@ _HISTORY_LIMIT = 100
 LIMITS_S = (15.0, 30.0, 120.0)
 # Allure 3 has no option that leaves these two scripts out.
 _ANALYTICS = re.compile(
-    r"<script async src=\"https://www\.googletagmanager\.com/[^>]*></script>"
-    r"|<script>\s*window\.dataLayer\b.*?</script>",
+    rb"<script async src=\"https://www\.googletagmanager\.com/[^>]*></script>"
+    rb"|<script>\s*window\.dataLayer\b.*?</script>",
     re.DOTALL,
 )
 
@@ -57,9 +57,7 @@ def generate(
             made = Path(made_in, "report")
             with _locked(history):
                 pages = _generate_with_history(allure, made, history, title, started_ms, limits_s)
-            _stop_phoning_home(made / INDEX)
-            if first_screen is not None:
-                _put_first(made / INDEX, first_screen(pages))
+            _finish(made / INDEX, first_screen(pages) if first_screen is not None else "")
             (made / _MADE_HERE).touch()
             if report_dir.exists():
                 report_dir.rename(Path(made_in, "old"))
@@ -119,16 +117,15 @@ def _config(title: str, output: Path, history: Path) -> Mapping[str, Any]:
     }
 
 
-def _stop_phoning_home(index: Path) -> None:
-    """Remove the scripts that report each view of a page to Google: a lab's results are confidential."""
-    index.write_text(_ANALYTICS.sub("", index.read_text()))
+def _finish(index: Path, screen: str) -> None:
+    """Take from a page the scripts that report each view of it to Google, and put ``screen`` at the end of its body.
 
-
-def _put_first(index: Path, screen: str) -> None:
-    """Put ``screen`` at the end of the page's body, where all it hides is there already."""
-    head, body, tail = index.read_text().rpartition("</body>")
-    if body:
-        index.write_text(f"{head}{screen}{body}{tail}")
+    A lab's results are confidential. At the end of the body all that the screen hides is there already.
+    """
+    # A page has all attachments within it: tens of megabytes that need not be decoded.
+    page = _ANALYTICS.sub(b"", index.read_bytes())
+    head, body, tail = page.rpartition(b"</body>")
+    index.write_bytes(b"".join((head, screen.encode(), body, tail)) if body else page)
 
 
 @contextmanager

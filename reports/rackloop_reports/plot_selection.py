@@ -85,7 +85,9 @@ class RunPlots:
         failed = [(test, test.evidence) for test in tests if test.evidence is not None and test.evidence.lanes]
         if not (timed or broken or latency or throughput or characterizing or erasure or sharing or failed):
             return []
-        # Imported before processes are forked that draw with it.
+        # Imported before processes are forked that draw with it, or know intervals by it.
+        if latency or throughput:
+            import scipy.special  # noqa: F401
         from rackloop_reports import plots
         from rackloop_reports.plots.characterize_select import characterize_drawings
         from rackloop_reports.plots.erasure_select import erasure_drawings
