@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import multiprocessing
 import os
 from collections.abc import Callable, Sequence
@@ -33,8 +32,6 @@ def encoded(drawings: Sequence[Drawing]) -> list[bytes]:
         return [_encode(drawing) for drawing in drawings]
     global _waiting  # noqa: PLW0603 - what a process that is forked finds; a drawing is a closure and cannot be sent
     _waiting = drawings
-    # The record of a long run is many objects: not to be searched for cycles, with every page they are on copied.
-    gc.freeze()
     try:
         with ProcessPoolExecutor(min(cores, len(drawings)), multiprocessing.get_context("fork")) as processes:
             return list(processes.map(_encode_waiting, range(len(drawings))))
@@ -42,7 +39,6 @@ def encoded(drawings: Sequence[Drawing]) -> list[bytes]:
         # One of them was killed, for want of memory perhaps.
         return [_encode(drawing) for drawing in drawings]
     finally:
-        gc.unfreeze()
         _waiting = ()
 
 
