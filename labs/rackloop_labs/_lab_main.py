@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import signal
 import sys
 from collections.abc import Callable, Coroutine
@@ -39,6 +40,8 @@ def run_lab(live: Live, prog: str, description: str) -> None:
     except (RackloopError, OSError) as error:
         sys.stderr.write(f"labd: {error}\n")
         sys.exit(EXIT_BAD_INPUT if isinstance(error, BadInput) else EXIT_LAB_FAILED)
+    # What the rack was is thousands of objects: to search them for cycles would take longer than to end all of it.
+    gc.freeze()
 
 
 def told_to_end(options: argparse.Namespace) -> asyncio.Event:

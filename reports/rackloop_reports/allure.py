@@ -4,96 +4,45 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rackloop.errors import BadInput, ToolError
 from rackloop_reports._files import write_atomically, writing
+from rackloop_reports.allure_process import AllureStart
 from rackloop_reports.allure_results import CATEGORIES, TEST_LABEL
 
 INDEX = "index.html"
-# Where ./rackloop installs what it needs.
-_CHECKOUT = Path(__file__).resolve().parents[2] / ".rackloop"
 _MADE_HERE = ".rackloop-report"
 _HISTORY_LIMIT = 100
 # A start of Allure 3.18 on Node.js 20 takes 1 to 5 s, and about one in fifty, on a busy machine, never ends: it stops
-# while reading its own archive of static files. Another start does not. The last limit is for slow machines.
+# while reading its own archive of static files. Another start does not. The last limit is for slow machines. Each is
+# counted from when the results are complete.
 LIMITS_S = (15.0, 30.0, 120.0)
 # Allure 3 has no option that leaves these two scripts out.
 _ANALYTICS = re.compile(
-    r"<script async src=\"https://www\.googletagmanager\.com/[^>]*></script>"
-    r"|<script>\s*window\.dataLayer\b.*?</script>",
+    rb"<script async src=\"https://www\.googletagmanager\.com/[^>]*></script>"
+    rb"|<script>\s*window\.dataLayer\b.*?</script>",
     re.DOTALL,
 )
-_INSTALL = "install Node.js 20 or newer with npm and start `./rackloop` again, which installs the report"
-
-
-class ReportToolMissing(ToolError):
-    """Node.js or Allure is not there. Nothing but the HTML needs them."""
-
-
-@dataclass(frozen=True)
-class AllureTool:
-    """The two programs that make the HTML: Node.js, and Allure's entry script for it."""
-
-    node: Path
-    script: Path
-
-
-def find_node() -> Path:
-    """Node.js: ``$RACKLOOP_NODE``, else ``node`` on PATH, else the one of the checkout. Raises ToolError."""
-    chosen = os.environ.get("RACKLOOP_NODE")
-    if chosen:
-        if found := shutil.which(chosen):
-            return Path(found)
-        raise ToolError(f"no Node.js for the HTML report: RACKLOOP_NODE={chosen} is not a program; unset it or mend it")
-    if found := shutil.which("node") or shutil.which(_CHECKOUT / "bin" / "node"):
-        return Path(found)
-    raise ReportToolMissing(f"no Node.js for the HTML report: `node` is not on PATH; {_INSTALL}")
-
-
-def find_allure() -> Path:
-    """Allure 3's entry script: ``$RACKLOOP_ALLURE``, else the checkout's own, else what ``allure`` on PATH is.
-
-    Raises ToolError saying where it was looked for and what to do.
-    """
-    chosen = os.environ.get("RACKLOOP_ALLURE")
-    if chosen:
-        if Path(chosen).is_file():
-            return Path(chosen).resolve()
-        raise ToolError(f"no Allure 3 for the HTML report: RACKLOOP_ALLURE={chosen} is not a file; unset it or mend it")
-    own = _CHECKOUT / "allure" / "node_modules" / "allure" / "cli.js"
-    if own.is_file():
-        return own
-    on_path = shutil.which("allure")
-    # Allure 2 is a Java program of the same name; ours is a script of the npm package.
-    if on_path and Path(on_path).resolve().suffix == ".js":
-        return Path(on_path).resolve()
-    raise ReportToolMissing(
-        f"no Allure 3 for the HTML report, neither at {own} nor on PATH; {_INSTALL}, then report again"
-    )
 
 
 def generate(
-    results: Path,
+    allure: AllureStart,
     report_dir: Path,
     history: Path | None,
     *,
     title: str,
     started_ms: int,
-    tool: AllureTool,
     limits_s: Sequence[float] = LIMITS_S,
     first_screen: Callable[[Mapping[str, str]], str] | None = None,
 ) -> Path:
-    """Make the HTML report of ``results`` in ``report_dir`` and return its ``index.html``.
+    """Make in ``report_dir`` the HTML report of the results ``allure`` was started for; return its ``index.html``.
 
     The directory is replaced whole, and only if an earlier call made it: BadInput otherwise. With ``history``, a
     JSON-lines file, trends show the runs that stand in it from before ``started_ms``, and the run is put in its
@@ -107,10 +56,8 @@ def generate(
         with tempfile.TemporaryDirectory(dir=report_dir.parent, prefix=".report.") as made_in:
             made = Path(made_in, "report")
             with _locked(history):
-                pages = _generate_with_history(results, made, history, title, started_ms, tool, limits_s)
-            _stop_phoning_home(made / INDEX)
-            if first_screen is not None:
-                _put_first(made / INDEX, first_screen(pages))
+                pages = _generate_with_history(allure, made, history, title, started_ms, limits_s)
+            _finish(made / INDEX, first_screen(pages) if first_screen is not None else "")
             (made / _MADE_HERE).touch()
             if report_dir.exists():
                 report_dir.rename(Path(made_in, "old"))
@@ -119,12 +66,11 @@ def generate(
 
 
 def _generate_with_history(
-    results: Path,
+    allure: AllureStart,
     made: Path,
     history: Path | None,
     title: str,
     started_ms: int,
-    tool: AllureTool,
     limits_s: Sequence[float],
 ) -> dict[str, str]:
     """Let Allure see and append to a copy that ends before this run, then put its entry where it belongs.
@@ -136,7 +82,7 @@ def _generate_with_history(
     for limit_s in limits_s:
         shutil.rmtree(made, ignore_errors=True)
         copy.write_text("".join(_line(entry) for entry in entries if entry["timestamp"] <= started_ms))
-        if _run(tool, results, made, _config(title, made, copy), limit_s):
+        if allure.generate(_config(title, made, copy), limit_s):
             break
     else:
         raise ToolError(f"Allure made no report in {limits_s[-1]:g} s; look at the load of this machine, try again")
@@ -171,34 +117,15 @@ def _config(title: str, output: Path, history: Path) -> Mapping[str, Any]:
     }
 
 
-def _run(tool: AllureTool, results: Path, made: Path, config: Mapping[str, Any], limit_s: float) -> bool:
-    """Start Allure once; False where it did not end in time. Raises ToolError where it fails."""
-    config_file = made.with_name("allurerc.json")
-    config_file.write_text(json.dumps(config))
-    # The results are named relative to their parent: Allure reads the argument as a pattern.
-    command = [str(tool.node), str(tool.script), "generate", "--config", str(config_file), results.name]
-    try:
-        done = subprocess.run(command, cwd=results.parent, capture_output=True, text=True, timeout=limit_s, check=False)
-    except OSError as error:
-        raise ToolError(f"cannot start {tool.node}: {error.strerror}; install Node.js 20 or newer") from error
-    except subprocess.TimeoutExpired:
-        return False
-    if done.returncode or not (made / INDEX).is_file():
-        said = (done.stderr or done.stdout).strip()[-600:]
-        raise ToolError(f"Allure failed with status {done.returncode}: {said or 'it said nothing'}; check its install")
-    return True
+def _finish(index: Path, screen: str) -> None:
+    """Take from a page the scripts that report each view of it to Google, and put ``screen`` at the end of its body.
 
-
-def _stop_phoning_home(index: Path) -> None:
-    """Remove the scripts that report each view of a page to Google: a lab's results are confidential."""
-    index.write_text(_ANALYTICS.sub("", index.read_text()))
-
-
-def _put_first(index: Path, screen: str) -> None:
-    """Put ``screen`` at the end of the page's body, where all it hides is there already."""
-    head, body, tail = index.read_text().rpartition("</body>")
-    if body:
-        index.write_text(f"{head}{screen}{body}{tail}")
+    A lab's results are confidential. At the end of the body all that the screen hides is there already.
+    """
+    # A page has all attachments within it: tens of megabytes that need not be decoded.
+    page = _ANALYTICS.sub(b"", index.read_bytes())
+    head, body, tail = page.rpartition(b"</body>")
+    index.write_bytes(b"".join((head, screen.encode(), body, tail)) if body else page)
 
 
 @contextmanager

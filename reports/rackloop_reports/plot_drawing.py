@@ -23,6 +23,8 @@ _waiting: Sequence[Drawing] = ()
 def encoded(drawings: Sequence[Drawing]) -> list[bytes]:
     """The bytes of each drawing, in their order: the same whatever the number of cores.
 
+    Those that take longest should be the first, so that all cores are done at about the same time.
+
     Raises what a drawing raises.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1

@@ -85,7 +85,9 @@ class RunPlots:
         failed = [(test, test.evidence) for test in tests if test.evidence is not None and test.evidence.lanes]
         if not (timed or broken or latency or throughput or characterizing or erasure or sharing or failed):
             return []
-        # Imported before processes are forked that draw with it.
+        # Imported before processes are forked that draw with it, or know intervals by it.
+        if latency or throughput:
+            import scipy.special  # noqa: F401
         from rackloop_reports import plots
         from rackloop_reports.plots.characterize_select import characterize_drawings
         from rackloop_reports.plots.erasure_select import erasure_drawings
@@ -126,6 +128,7 @@ class RunPlots:
         """Draw what was not drawn yet."""
         new = {_key(name, of): (name, of, draw) for name, of, draw in wanted if _key(name, of) not in self._drawn}
         mark = " (simulated)" if self._run.is_simulated else ""
+        new = dict(sorted(new.items(), key=lambda item: -_marks_of(item[1][0], item[1][1])))
         drawings = [(draw, _kind(name, of)) for name, of, draw in new.values()]
         for (key, (name, _, _)), (_, kind), data in zip(new.items(), drawings, encoded(drawings), strict=True):
             self._drawn[key] = Plot(name + mark, kind, data)
@@ -153,7 +156,11 @@ def _key(name: str, tests: Sequence[TestRecord]) -> tuple[str, tuple[str, ...]]:
 
 
 def _kind(name: str, tests: Sequence[TestRecord]) -> Literal["svg", "png"]:
-    return "png" if sum(_marks(name, test) for test in tests) > _VECTOR_MARKS else "svg"
+    return "png" if _marks_of(name, tests) > _VECTOR_MARKS else "svg"
+
+
+def _marks_of(name: str, tests: Sequence[TestRecord]) -> int:
+    return sum(_marks(name, test) for test in tests)
 
 
 def _measuring(tests: Sequence[TestRecord], *names: str) -> list[TestRecord]:

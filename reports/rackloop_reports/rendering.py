@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 from rackloop.errors import ToolError
 from rackloop_reports import allure, allure_results
 from rackloop_reports._files import write_atomically
+from rackloop_reports.allure_process import AllureStart
 from rackloop_reports.junit import to_junit
 from rackloop_reports.measurement_table import measurements_csv
 from rackloop_reports.overview import overview_html
@@ -33,36 +36,39 @@ class RenderedReport:
 def render(
     run_dir: Path,
     *,
-    history: Path | None = None,
+    history: Callable[[str], Path] | None = None,
     node: Path | None = None,
     limits_s: Sequence[float] = allure.LIMITS_S,
 ) -> RenderedReport:
     """Render all reports of the run in ``run_dir``, ``report/index.html`` last.
 
-    ``history`` is the lab's history file, beside which each plan, and each drive that is measured by itself, has its
-    own for trends; ``node`` a Node.js other than the one found, ``limits_s``
+    ``history`` gives a lab's history file by its name; beside it each plan, and each drive that is measured by itself,
+    has its own for trends; ``node`` a Node.js other than the one found, ``limits_s``
     how long each start of Allure may take. Rendering again gives the
     same. Raises BadInput where ``run_dir`` holds no readable stream, before anything is written; ToolError where
     Node.js or Allure is missing or fails, after everything else was written.
     """
-    run = read_run(run_dir)
-    rendered = RenderedReport(_write_summary(run, run_dir), run_dir / "report" / allure.INDEX)
     results = run_dir / "allure-results"
-    plots = allure_results.complete(run, results, run_dir)
-    try:
-        tool = allure.AllureTool(node or allure.find_node(), allure.find_allure())
-        allure.generate(
-            results,
-            run_dir / "report",
-            history_of(run, history) if history else None,
-            title=run.title,
-            started_ms=run.wall_ms(run.started_ns),
-            tool=tool,
-            limits_s=limits_s,
-            first_screen=partial(overview_html, run, plots),
-        )
-    except ToolError as error:
-        raise type(error)(f"{error} (the other reports are in {run_dir})") from error
+    # Allure loads its modules on another core meanwhile.
+    with AllureStart(results, node) as start, ExitStack() as stack:
+        run = read_run(run_dir)
+        # It is many objects, and they stay: not to be searched for cycles, nor copied for that by processes that draw.
+        gc.freeze()
+        stack.callback(gc.unfreeze)
+        rendered = RenderedReport(_write_summary(run, run_dir), run_dir / "report" / allure.INDEX)
+        plots = allure_results.complete(run, results, run_dir)
+        try:
+            allure.generate(
+                start,
+                run_dir / "report",
+                history_of(run, history(run.started.lab)) if history else None,
+                title=run.title,
+                started_ms=run.wall_ms(run.started_ns),
+                limits_s=limits_s,
+                first_screen=partial(overview_html, run, plots),
+            )
+        except ToolError as error:
+            raise type(error)(f"{error} (the other reports are in {run_dir})") from error
     return rendered
 
 

@@ -17,13 +17,11 @@ def run(directory: Path, *, verbose: bool = False, as_json: bool = False) -> int
     Raises BadInput where the directory holds no run, ToolError where Node.js or Allure is missing or fails.
     """
     from rackloop_reports import render
-    from rackloop_reports.record import read_run
     from rackloop_reports.summary import to_json
     from rackloop_reports.terminal import print_summary
 
     directory = directory.resolve()
-    history = LabState.of(read_run(directory).started.lab).history
-    rendered = render(directory, history=history)
+    rendered = render(directory, history=lambda lab: LabState.of(lab).history)
     if as_json:
         print(to_json(rendered.summary), end="")
         return 0

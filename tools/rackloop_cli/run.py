@@ -262,7 +262,7 @@ def _report(
         return status
     try:
         if with_html:
-            made = render(directory, history=LabState.of(lab.name).history)
+            made = render(directory, history=lambda _: LabState.of(lab.name).history)
             summary, where = made.summary, f"Report: {made.index}"
         else:
             summary, where = write_summary(directory), f"Results: {directory}"

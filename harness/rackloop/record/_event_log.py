@@ -174,7 +174,7 @@ def read_events(path: Path) -> Iterator[Stamped]:
         if not line:
             continue
         try:
-            yield _stamped(json.loads(line))
+            yield _stamped(line)
         except (ValueError, KeyError, TypeError) as error:
             if number == len(lines):
                 return
@@ -184,9 +184,14 @@ def read_events(path: Path) -> Iterator[Stamped]:
             ) from error
 
 
-def _stamped(record: dict[str, Any]) -> Stamped:
+def _stamped(line: bytes) -> Stamped:
     from pydantic import ValidationError
+    from pydantic_core import from_json
 
+    try:
+        record = from_json(line, cache_strings="keys")
+    except ValueError:
+        record = json.loads(line)  # three times as slow, but it reads half a surrogate pair as well
     try:
         event: Event = _validator(record["kind"]).validate_python(record)
     except ValidationError as error:

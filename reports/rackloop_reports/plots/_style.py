@@ -206,7 +206,8 @@ def _settle(figure: Figure) -> None:
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
-    figure.set_layout_engine("none")
+    # An engine that is left, and be it one that lays out nothing, has matplotlib draw all of it twice.
+    figure.set_layout_engine(None)
     for axes in figure.get_axes():
         left, bottom, width, height = (round(edge, 4) for edge in axes.get_position().bounds)
         axes.set_position((left, bottom, width, height))

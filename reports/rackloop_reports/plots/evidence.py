@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from rackloop.record import EvidenceGathered
@@ -22,16 +24,12 @@ def evidence_timeline(evidence: EvidenceGathered, source: Source) -> Figure:
     for place, name in enumerate(lanes):
         moments = evidence.lanes[name]
         color = CYCLE[place % len(CYCLE)]
-        at_s = [_seconds(at_ns, evidence) for at_ns, _ in moments]
-        axes.hlines(
-            [place] * len(moments),
-            [at - error_ns / 1e9 for at, (_, error_ns) in zip(at_s, moments, strict=True)],
-            [at + error_ns / 1e9 for at, (_, error_ns) in zip(at_s, moments, strict=True)],
-            color=color,
-            alpha=0.4,
-            linewidth=5,
-        )
-        axes.plot(at_s, [place] * len(moments), "|", color=color, markersize=11, markeredgewidth=1.1)
+        at_s, error_s = ((np.array(moments).reshape(-1, 2) - (evidence.began_ns, 0)) / 1e9).T
+        rows = np.full_like(at_s, place)
+        # As hlines draws it, which takes several times as long for thousands of lines.
+        bars = np.stack([at_s - error_s, rows, at_s + error_s, rows], axis=-1).reshape(-1, 2, 2)
+        axes.add_collection(LineCollection(list(bars), colors=color, alpha=0.4, linewidths=5))
+        axes.plot(at_s, rows, "|", color=color, markersize=11, markeredgewidth=1.1)
     for edge_ns, what in ((evidence.began_ns, "begins"), (evidence.ended_ns, "ends")):
         axes.axvline(_seconds(edge_ns, evidence), color=GREY, linewidth=1, linestyle="--")
         axes.text(_seconds(edge_ns, evidence), -0.72, what, color=GREY, fontsize=8, ha="center", va="bottom")

@@ -71,6 +71,15 @@ def test_a_half_written_last_line_is_passed_over(tmp_path: Path) -> None:
     assert [stamped.seq for stamped in read_events(path)] == [1, 2]
 
 
+def test_a_byte_that_was_no_text_is_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    log = EventLog(path, VirtualClock())
+    said = b"model \xff".decode(errors="surrogateescape")
+    log.write(ActDone(1, None, said))
+    log.close()
+    assert [stamped.event for stamped in read_events(path)] == [ActDone(1, None, said)]
+
+
 def test_a_broken_line_in_the_middle_is_named(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     write_three(path)

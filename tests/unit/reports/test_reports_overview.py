@@ -13,7 +13,8 @@ import pytest
 
 from rackloop.record import DriveSeen, EnvironmentSeen
 from rackloop.record.acts import AskGuard
-from rackloop_reports.allure import AllureTool, generate
+from rackloop_reports.allure import generate
+from rackloop_reports.allure_process import AllureStart
 from rackloop_reports.allure_results import case_id_of, environment_of
 from rackloop_reports.drives_used import drives_used
 from rackloop_reports.overview import MOST_DRIVES, overview_html
@@ -24,7 +25,7 @@ from tests.unit.reports.example_stream import ExampleRun
 
 ALLURE = """#!{python}
 import json, pathlib, sys
-config = json.loads(pathlib.Path(sys.argv[4]).read_text())
+config = json.load(sys.stdin)
 pathlib.Path(config["output"]).mkdir()
 pathlib.Path(config["output"], "index.html").write_text("<html><body><div id=app></div></body></html>")
 entry = dict(name=config["name"], timestamp=1, testResults={{"case.digest": dict(id="page-1")}})
@@ -86,20 +87,23 @@ def test_many_drives_do_not_push_the_tests_off_the_first_screen(tmp_path: Path) 
     assert "<summary>4 drives more</summary>" in overview_html(run, [], {})
 
 
-def test_the_first_screen_stands_before_allures_pages_and_links_to_them(tmp_path: Path) -> None:
+def test_the_first_screen_stands_before_allures_pages_and_links_to_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RACKLOOP_ALLURE", __file__)
     node = tmp_path / "node"
     node.write_text(ALLURE.format(python=sys.executable))
     node.chmod(0o755)
     (tmp_path / "results").mkdir()
-    index = generate(
-        tmp_path / "results",
-        tmp_path / "report",
-        None,
-        title="a run",
-        started_ms=1,
-        tool=AllureTool(node, tmp_path / "cli.js"),
-        first_screen=lambda pages: f"<p>{pages['case']}</p>",
-    )
+    with AllureStart(tmp_path / "results", node) as start:
+        index = generate(
+            start,
+            tmp_path / "report",
+            None,
+            title="a run",
+            started_ms=1,
+            first_screen=lambda pages: f"<p>{pages['case']}</p>",
+        )
     assert index.read_text() == "<html><body><div id=app></div><p>page-1</p></body></html>"
 
 

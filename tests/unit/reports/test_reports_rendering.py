@@ -13,14 +13,14 @@ import pytest
 from rackloop.errors import BadInput, ToolError
 from rackloop_cli import main
 from rackloop_reports import render, write_summary
-from rackloop_reports.allure import find_allure, find_node
+from rackloop_reports.allure_process import find_allure, find_node
 from tests.unit.reports.example_stream import small_run, smoke_run
 
 # Does what Allure does with its files: a page in `output`, a line at the end of `historyPath`.
 STAND_IN = """#!{python}
 import json, pathlib, sys
 script, generate, option, config_file, results = sys.argv[1:]
-config = json.loads(pathlib.Path(config_file).read_text())
+config = json.load(sys.stdin)
 output, history = pathlib.Path(config["output"]), pathlib.Path(config["historyPath"])
 seen = [json.loads(line)["name"] for line in history.read_text().splitlines()]
 output.mkdir()
@@ -81,7 +81,7 @@ def test_trends_show_the_runs_before_and_each_run_once(tmp_path: Path, node: Pat
         run_dir = tmp_path / f"day{day}"
         if not run_dir.exists():
             small_run(run_dir, day)
-        render(run_dir, node=node, history=history)
+        render(run_dir, node=node, history=lambda _: history)
     history = history.with_name("history-smoke.jsonl")
     entries = [json.loads(line) for line in history.read_text().splitlines()]
     assert [re.findall(r"2026-01-0(\d)", entry["name"])[0] for entry in entries] == ["1", "2", "3"]
@@ -93,7 +93,7 @@ def test_trends_show_the_runs_before_and_each_run_once(tmp_path: Path, node: Pat
 def test_a_damaged_history_costs_no_report(tmp_path: Path, node: Path) -> None:
     history = tmp_path / "history.jsonl"
     history.write_text('{"half\n[]\n"text"\n{"name":"no stamp"}\n')
-    render(small_run(tmp_path / "run"), node=node, history=history)
+    render(small_run(tmp_path / "run"), node=node, history=lambda _: history)
     assert len((tmp_path / "history-smoke.jsonl").read_text().splitlines()) == 1
 
 
@@ -151,7 +151,7 @@ def test_an_allure_that_fails_leaves_the_old_report(tmp_path: Path, node: Path, 
 
 def test_an_allure_that_hangs_is_started_again(tmp_path: Path, node: Path) -> None:
     run_dir = small_run(tmp_path / "run")
-    rendered = render(run_dir, node=node, history=tmp_path / "history.jsonl", limits_s=(0.0, 120.0))
+    rendered = render(run_dir, node=node, history=lambda _: tmp_path / "history.jsonl", limits_s=(0.0, 120.0))
     assert rendered.index.is_file()
     assert len((tmp_path / "history-smoke.jsonl").read_text().splitlines()) == 1
     with pytest.raises(ToolError, match="made no report"):
@@ -196,7 +196,7 @@ def test_allure_itself_makes_the_report(tmp_path: Path) -> None:
         find_allure()
     except ToolError as error:
         pytest.skip(str(error))
-    rendered = render(smoke_run(tmp_path, remaps=3), history=tmp_path / "history.jsonl")
+    rendered = render(smoke_run(tmp_path, remaps=3), history=lambda _: tmp_path / "history.jsonl")
     page = rendered.index.read_text()
     assert "smoke on mock (simulated)" in page
     assert not re.search(r'(src|href)="(https?:)?//', page)
