@@ -37,8 +37,8 @@ class MachineLoad:
 
     ``late_share`` is for which share of the stretch the sampler itself waited. ``pressure`` and ``steal`` are None
     where the kernel does not say; ``rackd_s`` is how late the simulated rack was, None where it was not later than ever
-    before, or there is none. ``kept_s`` is for how long at most tasks were kept waiting for a core or for the disk in
-    any half second, second, 2, 4, 8, 16, 32 and 64 seconds; it is empty where the kernel does not say.
+    before, nobody used it, or there is none. ``kept_s`` is for how long at most tasks were kept waiting for a core or
+    for the disk in any half second, second, 2, 4, 8, 16, 32 and 64 seconds; it is empty where the kernel does not say.
     """
 
     wall_s: float
@@ -108,6 +108,7 @@ class LoadWitness:
         self._kept: list[tuple[int, int]] = []
         self._most_us: list[int] = []
         self._ask_rack: Callable[[], float | None] = lambda: None
+        self._is_rack_used = self._is_rack_always_used = True
         self._rack_s: float | None = None
         self._rack_then_s: float | None = None
         self.begin()
@@ -125,10 +126,21 @@ class LoadWitness:
         if self._thread is not None:
             self._thread.join()
 
-    def attend(self, ask: Callable[[], float | None]) -> None:
-        """Have ``ask`` say how late the simulated rack was at most since it came up; None where that is not known."""
+    def attend(self, ask: Callable[[], float | None], *, once_used: bool = False) -> None:
+        """Have ``ask`` say how late the simulated rack was at most since it came up; None where that is not known.
+
+        ``once_used``, it is asked only where :meth:`use_rack` was called since :meth:`begin`.
+        """
         self._ask_rack = ask
         self._rack_then_s = self._asked_rack_s()
+        self._is_rack_used = self._is_rack_always_used = not once_used
+
+    def use_rack(self, *, for_good: bool = False) -> None:
+        """Have the rack's lateness count from now on, until :meth:`begin`, or ``for_good``."""
+        self._is_rack_always_used |= for_good
+        if not self._is_rack_used:
+            self._is_rack_used = True
+            self._rack_then_s = self._asked_rack_s()
 
     def begin(self) -> None:
         """Forget what was seen: what is asked next is about the time from now on."""
@@ -138,13 +150,15 @@ class LoadWitness:
             self._kept, self._most_us = [], [0] * len(_STRETCHES_S)
         self._counts = self._counted()
         self._rack_then_s = self._rack_s
+        self._is_rack_used = self._is_rack_always_used
 
     def so_far(self) -> MachineLoad:
         """The load since :meth:`begin`."""
-        counts, rack_s = self._counted(), self._asked_rack_s()
+        # One that nobody used can have made nothing late.
+        counts, rack_s = self._counted(), self._asked_rack_s() if self._is_rack_used else None
         now_ns = self._clock.now_ns()
         with self._lock:
-            self._note_kept(now_ns)
+            self._note_kept(now_ns, counts.pressure_us)
             wall_ns = max(1, now_ns - self._began_ns)
             # A sampler that waits right now has waited for as long at least.
             waiting_ns = max(0, now_ns - self._due_ns) if self._thread is not None else 0
@@ -169,11 +183,11 @@ class LoadWitness:
             self._late_ns += late_ns
             self._due_ns = now_ns + round(PERIOD_S * 1e9)
             if not self._kept or now_ns - self._kept[-1][0] >= _ASK_NS:
-                self._note_kept(now_ns)
+                self._note_kept(now_ns, self._pressure_us("cpu"))
 
-    def _note_kept(self, now_ns: int) -> None:
+    def _note_kept(self, now_ns: int, cpu_us: int | None) -> None:
         """Ask the kernel, and compare with what it said at the beginning of each stretch that ends now."""
-        kept_us = sum(self._pressure_us(what) or 0 for what in ("cpu", "io"))
+        kept_us = (cpu_us or 0) + (self._pressure_us("io") or 0)
         self._kept.append((now_ns, kept_us))
         if len(self._kept) > _KEPT_ANSWERS:
             # The longest stretch is long over.
