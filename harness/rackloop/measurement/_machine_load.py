@@ -37,8 +37,8 @@ class MachineLoad:
 
     ``late_share`` is for which share of the stretch the sampler itself waited. ``pressure`` and ``steal`` are None
     where the kernel does not say; ``rackd_s`` is how late the simulated rack was, None where it was not later than ever
-    before, nobody used it, or there is none. ``kept_s`` is for how long at most tasks were kept waiting for a core or
-    for the disk in any half second, second, 2, 4, 8, 16, 32 and 64 seconds; it is empty where the kernel does not say.
+    before, was not used, or there is none. ``kept_s`` is for how long at most tasks were kept waiting for a core or for
+    the disk in any half second, second, 2, 4, 8, 16, 32 and 64 seconds; it is empty where the kernel does not say.
     """
 
     wall_s: float
@@ -108,7 +108,6 @@ class LoadWitness:
         self._kept: list[tuple[int, int]] = []
         self._most_us: list[int] = []
         self._ask_rack: Callable[[], float | None] = lambda: None
-        self._is_rack_used = self._is_rack_always_used = True
         self._rack_s: float | None = None
         self._rack_then_s: float | None = None
         self.begin()
@@ -126,21 +125,10 @@ class LoadWitness:
         if self._thread is not None:
             self._thread.join()
 
-    def attend(self, ask: Callable[[], float | None], *, once_used: bool = False) -> None:
-        """Have ``ask`` say how late the simulated rack was at most since it came up; None where that is not known.
-
-        ``once_used``, it is asked only where :meth:`use_rack` was called since :meth:`begin`.
-        """
+    def attend(self, ask: Callable[[], float | None]) -> None:
+        """Have ``ask`` say how late the simulated rack was at most since it came up; None where that is not known."""
         self._ask_rack = ask
         self._rack_then_s = self._asked_rack_s()
-        self._is_rack_used = self._is_rack_always_used = not once_used
-
-    def use_rack(self, *, for_good: bool = False) -> None:
-        """Have the rack's lateness count from now on, until :meth:`begin`, or ``for_good``."""
-        self._is_rack_always_used |= for_good
-        if not self._is_rack_used:
-            self._is_rack_used = True
-            self._rack_then_s = self._asked_rack_s()
 
     def begin(self) -> None:
         """Forget what was seen: what is asked next is about the time from now on."""
@@ -150,12 +138,10 @@ class LoadWitness:
             self._kept, self._most_us = [], [0] * len(_STRETCHES_S)
         self._counts = self._counted()
         self._rack_then_s = self._rack_s
-        self._is_rack_used = self._is_rack_always_used
 
     def so_far(self) -> MachineLoad:
         """The load since :meth:`begin`."""
-        # One that nobody used can have made nothing late.
-        counts, rack_s = self._counted(), self._asked_rack_s() if self._is_rack_used else None
+        counts, rack_s = self._counted(), self._asked_rack_s()
         now_ns = self._clock.now_ns()
         with self._lock:
             self._note_kept(now_ns, counts.pressure_us)
