@@ -58,6 +58,7 @@ _DONE_BY: dict[str, tuple[str, str, str]] = {
     "lab": _SAME,
     "clock": _SAME,
     "baseline": _SAME,
+    "chance": _SAME,
     "fabric": _SWITCH,
     "phy": (
         "the simulated switch, or a simulated server's sysfs",

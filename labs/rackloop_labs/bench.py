@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from typing import Protocol
 
@@ -66,6 +67,23 @@ def named_host(hosts: Mapping[str, SshHost], server: str) -> SshHost:
         return hosts[server]
     except KeyError:
         raise BadInput(f"no server is named {server!r}; {guess(server, hosts)}") from None
+
+
+def close_hosts(hosts: Collection[SshHost]) -> None:
+    """Close all of them at once: one that does not answer takes seconds.
+
+    Raises LabError, when all are closed, with what each said that could not end a command.
+    """
+    with ThreadPoolExecutor(len(hosts) or 1) as closing:
+        closed = [closing.submit(host.close) for host in hosts]
+    stuck: list[str] = []
+    for each in closed:
+        try:
+            each.result()
+        except LabError as error:
+            stuck.append(str(error))
+    if stuck:
+        raise LabError("\n".join(stuck))
 
 
 def release_lock(fabric: Fabric, token: int | None, clock: Clock) -> None:

@@ -103,19 +103,19 @@ def _of_whole_servers(hosts: Mapping[str, SshHost]) -> dict[str, HostFaults]:
 
 
 def _making(lab: Lab, host: SshHost, each: HostPart) -> Callable[[Sequence[str]], Breaking]:
-    """The maker of a part's :class:`~rackloop_drivers.host_tools.Breaking`, by the drives that are there."""
-    from rackloop_drivers.drive import InterruptedErasure
-    from rackloop_drivers.fail_fast import FailFast
-    from rackloop_drivers.host_tools import SeveralWays
-    from rackloop_drivers.phy import HostPhy, PhySwitchedOff
-    from rackloop_drivers.slot import HostSlot
+    """The maker of a part's :class:`~rackloop_drivers.host_tools.Breaking`, by the drives that are there.
 
-    if each.part.kind is PartKind.PHY:
-        return lambda drives: PhySwitchedOff(
-            HostPhy(host, each.device), {name: lab.drives[name].serial for name in drives}
-        )
+    Few runs break any: what it takes is loaded then.
+    """
+
+    def phy(drives: Sequence[str]) -> Breaking:
+        from rackloop_drivers.phy import HostPhy, PhySwitchedOff
+
+        return PhySwitchedOff(HostPhy(host, each.device), {name: lab.drives[name].serial for name in drives})
 
     def slot(drives: Sequence[str]) -> Breaking:
+        from rackloop_drivers.slot import HostSlot
+
         # Where none is, what was broken can still be asked about, and mended.
         name = drives[0] if drives else ""
         serial = lab.drives[name].serial if drives else ""
@@ -130,6 +130,10 @@ def _making(lab: Lab, host: SshHost, each: HostPart) -> Callable[[Sequence[str]]
         if lab.kind is LabKind.MOCK:
             # Simulated drives erase themselves at once, and are told with each read not to try again.
             return taken_away
+        from rackloop_drivers.drive import InterruptedErasure
+        from rackloop_drivers.fail_fast import FailFast
+        from rackloop_drivers.host_tools import SeveralWays
+
         return SeveralWays(taken_away, InterruptedErasure(host), FailFast(host, each.device))
 
-    return slot
+    return phy if each.part.kind is PartKind.PHY else slot

@@ -19,7 +19,7 @@ from rackloop_drivers.power import RackdPowerPort
 from rackloop_drivers.rackd import RackdControl, RecordedIo
 from rackloop_labs._fixed_cabling import numbered
 from rackloop_labs._lab_process import LabProcess
-from rackloop_labs.bench import named_host, release_lock
+from rackloop_labs.bench import close_hosts, named_host, release_lock
 from rackloop_labs.consoles import RackConsoles
 from rackloop_labs.described import require_described
 from rackloop_labs.discovery import with_paths
@@ -173,8 +173,7 @@ class MockBench:
 
     def close(self) -> None:
         """End what still runs, let go of the switch's lock and close every connection; the rack stays up."""
-        for host in self._hosts.values():
-            host.close()
+        close_hosts(self._hosts.values())
         self._consoles.close()
         self.power.close()
         release_lock(self.equipment.fabric, self._token, self.clock)

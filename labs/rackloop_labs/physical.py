@@ -17,7 +17,7 @@ from rackloop_drivers.drive import HostDrive
 from rackloop_drivers.host import NOBODY, SshHost
 from rackloop_drivers.host_tools import tell_of_switch
 from rackloop_drivers.rackd import RecordedIo
-from rackloop_labs.bench import named_host, release_lock
+from rackloop_labs.bench import close_hosts, named_host, release_lock
 from rackloop_labs.consoles import RackConsoles
 from rackloop_labs.discovery import inventories
 from rackloop_labs.fabric import open_fabric
@@ -161,8 +161,7 @@ class PhysicalBench:
 
     def close(self) -> None:
         """End what still runs on servers, let go of the switch's lock and close every connection."""
-        for host in self._hosts.values():
-            host.close()
+        close_hosts(self._hosts.values())
         self._consoles.close()
         self.power.close()
         release_lock(self.equipment.fabric, self._token, self.clock)

@@ -37,8 +37,8 @@ class MachineLoad:
 
     ``late_share`` is for which share of the stretch the sampler itself waited. ``pressure`` and ``steal`` are None
     where the kernel does not say; ``rackd_s`` is how late the simulated rack was, None where it was not later than ever
-    before, or there is none. ``kept_s`` is for how long at most tasks were kept waiting for a core or for the disk in
-    any half second, second, 2, 4, 8, 16, 32 and 64 seconds; it is empty where the kernel does not say.
+    before, was not used, or there is none. ``kept_s`` is for how long at most tasks were kept waiting for a core or for
+    the disk in any half second, second, 2, 4, 8, 16, 32 and 64 seconds; it is empty where the kernel does not say.
     """
 
     wall_s: float
@@ -144,7 +144,7 @@ class LoadWitness:
         counts, rack_s = self._counted(), self._asked_rack_s()
         now_ns = self._clock.now_ns()
         with self._lock:
-            self._note_kept(now_ns)
+            self._note_kept(now_ns, counts.pressure_us)
             wall_ns = max(1, now_ns - self._began_ns)
             # A sampler that waits right now has waited for as long at least.
             waiting_ns = max(0, now_ns - self._due_ns) if self._thread is not None else 0
@@ -169,11 +169,11 @@ class LoadWitness:
             self._late_ns += late_ns
             self._due_ns = now_ns + round(PERIOD_S * 1e9)
             if not self._kept or now_ns - self._kept[-1][0] >= _ASK_NS:
-                self._note_kept(now_ns)
+                self._note_kept(now_ns, self._pressure_us("cpu"))
 
-    def _note_kept(self, now_ns: int) -> None:
+    def _note_kept(self, now_ns: int, cpu_us: int | None) -> None:
         """Ask the kernel, and compare with what it said at the beginning of each stretch that ends now."""
-        kept_us = sum(self._pressure_us(what) or 0 for what in ("cpu", "io"))
+        kept_us = (cpu_us or 0) + (self._pressure_us("io") or 0)
         self._kept.append((now_ns, kept_us))
         if len(self._kept) > _KEPT_ANSWERS:
             # The longest stretch is long over.

@@ -98,13 +98,13 @@ class OutOfServiceStore:
         by_state = sorted(standing.values(), key=lambda out: (out.part, out.state is State.MAINTENANCE))
         return {out.part: out for out in by_state}
 
-    def tested(self) -> int:
-        """Count one more test of the lab; returns its number, from 1."""
+    def tested(self, tests: int = 1) -> int:
+        """Count more tests of the lab; returns the number of the last one, from 1."""
         with self._store.transaction(self._lab, synced=False) as tables:
             [(number,)] = tables.rows(
-                "INSERT INTO gear_test (lab, tests) VALUES (?, 1) "
-                "ON CONFLICT (lab) DO UPDATE SET tests = gear_test.tests + 1 RETURNING tests",
-                self._lab,
+                "INSERT INTO gear_test (lab, tests) VALUES (?, ?) "
+                "ON CONFLICT (lab) DO UPDATE SET tests = gear_test.tests + excluded.tests RETURNING tests",
+                *(self._lab, tests),
             )
         return int(number)
 
