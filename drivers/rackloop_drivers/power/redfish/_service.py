@@ -1,30 +1,27 @@
-"""A Redfish service: logged in when first used, every request held to its deadline."""
+"""A Redfish service reached by sushy: logged in when first used, every request held to its deadline."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from rackloop.clock import Deadline, RealClock
-from rackloop.errors import LabError, ProtocolError, RackloopError
+from rackloop.clock import Deadline
+from rackloop.errors import DeadlineExceeded, LabError, LoginRefused, NotConnected, ProtocolError
 from rackloop_drivers.boxes import Login
-from rackloop_drivers.power.redfish._client import HttpAnswer, HttpClient
 
-_ROOT = "/redfish/v1/"
-_SESSIONS = f"{_ROOT}SessionService/Sessions"
+if TYPE_CHECKING:
+    from sushy.auth import SessionAuth  # type: ignore[import-untyped]
+
+    from rackloop_drivers.power.redfish._connector import DeadlineConnector
+
 _LOG_OUT_S = 1.0
-_REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
-
-
-class _Session(NamedTuple):
-    """A session: what shows that a request belongs to it, and where it ends, if that is known."""
-
-    token: str
-    path: str | None
+# What goes wrong is raised here, once; the library would write it to the log as well.
+logging.getLogger("sushy").addHandler(logging.NullHandler())
 
 
 class RedfishService:
@@ -38,88 +35,142 @@ class RedfishService:
     def __init__(self, url: str, login: Login, *, verify: bool | Path = True) -> None:
         self.url = url.rstrip("/")
         self._login = login
-        self._client = HttpClient(self.url, verify=verify)
-        self._session: _Session | None = None
+        self._verify = verify
+        self._connector: DeadlineConnector | None = None
+        self._session: SessionAuth | None = None
 
     def get(self, path: str, deadline: Deadline) -> Mapping[str, Any]:
         """The resource at ``path``."""
         with self._login.turn(deadline):
-            return self._resource(path, self._request("GET", path, None, deadline))
+            response = self._request("get", path, None, deadline)
+            try:
+                resource = response.json()
+            except ValueError as error:
+                raise ProtocolError(f"{self.url}{path}: answered something that is no JSON: {error}") from error
+        if not isinstance(resource, dict):
+            raise ProtocolError(f"{self.url}{path}: answered JSON that is no resource")
+        return resource
 
     def post(self, path: str, body: Mapping[str, object], deadline: Deadline) -> None:
         """Have the action at ``path`` carried out; where the deadline is over nothing is sent."""
         with self._login.turn(deadline):
-            self._request("POST", path, body, deadline)
+            self._request("post", path, body, deadline)
 
     def close(self) -> None:
         """Log out, where the service still answers at once."""
         with self._login.turn():
-            session, self._session = self._session, None
-            if session is not None and session.path is not None:
-                with suppress(RackloopError):
-                    soon = Deadline.after(RealClock(), _LOG_OUT_S)
-                    self._client.send("DELETE", session.path, soon, token=session.token)
+            if self._connector is not None and self._session is not None:
+                from sushy.exceptions import SushyError  # type: ignore[import-untyped]
 
-    def _request(self, method: str, path: str, body: Mapping[str, object] | None, deadline: Deadline) -> HttpAnswer:
-        target = path.removeprefix(self.url)
-        if urlsplit(target).netloc or not target.startswith("/"):
+                with suppress(SushyError):
+                    number = self._session.get_session_resource_id()
+                    self._connector.delete(number, timeout=_LOG_OUT_S, allow_reauth=False)
+            self._forget()
+
+    def _request(self, method: str, path: str, body: Mapping[str, object] | None, deadline: Deadline) -> Any:
+        from sushy.exceptions import AccessError
+
+        if urlsplit(path).netloc and not path.startswith(f"{self.url}/"):
             # Whoever answers there would be sent the session's token.
             raise ProtocolError(f"{self.url}: a link leads to {path}, another place than the service's own")
-        is_fresh = self._session is None
-        token = self._logged_in(deadline)
-        answer = self._client.send(method, target, deadline, body=body, token=token)
-        if answer.status in _REFUSED and not is_fresh:
-            # The session has expired, or the box was restarted.
-            self._session = None
-            answer = self._client.send(method, target, deadline, body=body, token=self._logged_in(deadline))
-        if answer.status in _REFUSED:
-            is_act = answer.status == HTTPStatus.FORBIDDEN
-            raise self._login.refused(f"it may not {method} {path}", for_good=not is_act)
-        return self._succeeded(target, answer)
-
-    def _logged_in(self, deadline: Deadline) -> str:
-        """The token of the session; a new one where there is none."""
-        if self._session is None:
-            self._session = self._log_in(deadline)
-        return self._session.token
-
-    def _log_in(self, deadline: Deadline) -> _Session:
-        user, password = self._login.user, self._login.password()
-        root = self._resource(_ROOT, self._let_in(_ROOT, self._client.send("GET", _ROOT, deadline)))
-        match root:
-            case {"Links": {"Sessions": {"@odata.id": str(path)}}} if path.startswith("/"):
-                sessions = path
-            case _:
-                sessions = _SESSIONS
-        account = {"UserName": user, "Password": password}
-        answer = self._let_in(sessions, self._client.send("POST", sessions, deadline, body=account))
-        if (token := answer.headers.get("X-Auth-Token")) is None:
-            raise ProtocolError(
-                f"{self.url}{sessions} is no Redfish service that can be understood: it gave no token for the session"
-            )
-        place = answer.headers.get("Location")
-        if place is None:
-            with suppress(ValueError, KeyError, TypeError):
-                place = str(answer.json()["@odata.id"])
-        return _Session(token, urlsplit(place).path if place else None)
-
-    def _let_in(self, path: str, answer: HttpAnswer) -> HttpAnswer:
-        """The answer of a service that takes the account. Raises LoginRefused where it does not."""
-        if answer.status in _REFUSED:
-            raise self._login.refused(answer.said())
-        return self._succeeded(path, answer)
-
-    def _succeeded(self, path: str, answer: HttpAnswer) -> HttpAnswer:
-        if answer.status >= HTTPStatus.MULTIPLE_CHOICES:
-            raise LabError(f"{self.url}{path} answered {answer.status}: {answer.said()}")
-        return answer
-
-    def _resource(self, path: str, answer: HttpAnswer) -> Mapping[str, Any]:
-        where = path if path.startswith(self.url) else f"{self.url}{path}"
+        is_fresh = self._connector is None
+        if is_fresh:
+            self._log_in(deadline)
         try:
-            resource = answer.json()
-        except ValueError as error:
-            raise ProtocolError(f"{where}: answered something that is no JSON: {error}") from error
-        if not isinstance(resource, dict):
-            raise ProtocolError(f"{where}: answered JSON that is no resource")
-        return resource
+            return self._send(method, path, body, deadline)
+        except AccessError as error:
+            if is_fresh:
+                raise self._may_not(method, path, error) from None
+        # The session has expired, or the box was restarted.
+        self._forget()
+        self._log_in(deadline)
+        try:
+            return self._send(method, path, body, deadline)
+        except AccessError as error:
+            raise self._may_not(method, path, error) from None
+
+    def _may_not(self, method: str, path: str, error: Any) -> LoginRefused:
+        is_act = error.status_code == HTTPStatus.FORBIDDEN
+        return self._login.refused(f"it may not {method.upper()} {path}", for_good=not is_act)
+
+    def _send(self, method: str, path: str, body: Mapping[str, object] | None, deadline: Deadline) -> Any:
+        with self._explained(path, deadline):
+            assert self._connector is not None  # noqa: S101 - it is logged in
+            self._connector.deadline = deadline
+            return getattr(self._connector, method)(path, data=body, allow_reauth=False)
+
+    def _log_in(self, deadline: Deadline) -> None:
+        from sushy import Sushy  # type: ignore[import-untyped]
+        from sushy.auth import SessionAuth
+        from sushy.exceptions import AccessError
+
+        from rackloop_drivers.power.redfish._connector import DeadlineConnector
+
+        password = self._login.password()
+        with self._explained("/redfish/v1", deadline):
+            verify = str(self._verify) if isinstance(self._verify, Path) else self._verify
+            connector = DeadlineConnector(self.url, deadline, verify=verify)
+            session = SessionAuth(self._login.user, password)
+            try:
+                Sushy(self.url, auth=session, connector=connector)
+            except AccessError as error:
+                raise self._login.refused(_said(error)) from None
+        self._connector, self._session = connector, session
+
+    def _forget(self) -> None:
+        if self._session is not None:
+            self._session.reset_session_attrs()
+        if self._connector is not None:
+            self._connector.close()
+        self._connector = self._session = None
+
+    @contextmanager
+    def _explained(self, path: str, deadline: Deadline) -> Iterator[None]:
+        from ssl import SSLError
+
+        from sushy import exceptions
+
+        where = f"{self.url}{path}"
+        try:
+            yield
+        except exceptions.ConnectionError as error:
+            cause = _root_cause(error.__context__ or error)
+            if isinstance(cause, SSLError):
+                raise NotConnected(
+                    f"{where}: its certificate is not trusted or not its own: {_words(cause)}; give the authority's "
+                    "certificate as ca_file in the lab description"
+                ) from None
+            if deadline.is_over():
+                raise DeadlineExceeded(f"{where} did not answer in time; is the controller hung?") from None
+            raise NotConnected(
+                f"{where} cannot be reached: {_words(cause)}; check the address, and whether the box has power"
+            ) from None
+        except exceptions.AccessError:
+            raise
+        except exceptions.HTTPError as error:
+            raise LabError(f"{where} answered {error.status_code}: {_said(error)}") from None
+        except exceptions.SushyError as error:
+            raise ProtocolError(f"{where} is no Redfish service that can be understood: {error}") from None
+
+
+def _said(error: Any) -> str:
+    """The reason that the service gave."""
+    detail = getattr(error, "detail", None)
+    text = detail if isinstance(detail, str) else str(error)
+    return " ".join(text.split())
+
+
+def _root_cause(error: BaseException) -> BaseException:
+    """The innermost error: that of the library's HTTP client wraps urllib3's, which wraps the socket's or OpenSSL's."""
+    while True:
+        inner = getattr(error, "reason", None)
+        if not isinstance(inner, BaseException):
+            inner = next((item for item in error.args if isinstance(item, BaseException)), None)
+        if inner is None:
+            return error
+        error = inner
+
+
+def _words(error: BaseException) -> str:
+    """The words of an error, without what says it."""
+    return str(error).rpartition(": ")[2]
