@@ -34,8 +34,11 @@ const NOT_RIGHT: u8 = 1;
 
 fn main() -> ExitCode {
     let command = Cli::parse().command;
-    // Optional: without it wake-ups are later on a busy machine.
-    let _ = realtime::ask_for_short_slices();
+    // Optional: without it wake-ups are later on a busy machine. Precedence is for what measures a latency.
+    let _ = match command {
+        Command::Remap(_) | Command::Watch(_) => realtime::ask_for_precedence(),
+        _ => realtime::ask_for_short_slices(),
+    };
     match run(&command) {
         Ok(status) => status.into(),
         Err(failure) => {

@@ -16,14 +16,14 @@ from typing import Any
 
 from rackloop.errors import RackloopError
 from rackloop_drivers.fabric.flexfabric.peer.line_faults import LineFault, LineFaultRule
+from rackloop_drivers.fabric.flexfabric.peer.precedence import ask_for_precedence
 from rackloop_drivers.fabric.flexfabric.peer.rackd_matrix import RackdMatrix
-from rackloop_drivers.fabric.flexfabric.peer.slices import ask_for_short_slices
 from rackloop_drivers.fabric.flexfabric.peer.switch_peer import SwitchPeer
 
 
 def main() -> None:
     """Be the switch until standard input ends; what goes wrong is said on standard error."""
-    ask_for_short_slices()
+    ask_for_precedence()
     try:
         asyncio.run(_live())
     except (RackloopError, OSError) as error:

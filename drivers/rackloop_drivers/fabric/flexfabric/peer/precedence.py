@@ -2,12 +2,13 @@
 
 Linux's fair scheduler lets a running thread finish its slice, some milliseconds, before one that wakes takes over. A
 thread that asks for shorter slices has an earlier deadline and takes over at once (EEVDF with custom slices, Linux
-6.12; ``sched_setattr(2)``). It gets no more of the processor than before, and needs no privilege. The native programs
-ask for themselves.
+6.12; ``sched_setattr(2)``), as long as it has not had its share of the core: a lower nice value makes its share larger,
+where the kernel allows it. The native programs ask for themselves.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import struct
 
@@ -17,21 +18,20 @@ _CALLS = {"x86_64": (314, 315), "aarch64": (274, 275)}
 _ATTRIBUTES = struct.Struct("=IIQiIQQQ")
 _FAIR = 0
 _NOT_FOR_CHILDREN = 1
-# Longer than the native programs ask for: what a Python process does when it is woken should fit into one.
+# What a Python process does when it is woken should fit into one.
 _SLICE_NS = 500_000
+_NICE = -10
 
 
-def ask_for_short_slices(*, for_children: bool = False) -> bool:
-    """Ask for short slices for the calling thread, and with ``for_children`` for all that it starts from now on.
+def ask_for_precedence() -> bool:
+    """Ask for short slices and precedence over other threads for the calling thread, not for what it starts.
 
-    Returns whether the kernel took the call, which one before 6.12 does too and changes nothing: the caller goes on
-    either way.
+    Without the privilege (``CAP_SYS_NICE``) it is short slices alone. Returns whether the kernel took the call, which
+    one before 6.12 does too and leaves slices as they are: the caller goes on either way.
     """
     calls = _CALLS.get(os.uname().machine)
     if calls is None:
         return False
-    import ctypes
-
     system = ctypes.CDLL(None, use_errno=True)
     attributes = ctypes.create_string_buffer(_ATTRIBUTES.size)
     if system.syscall(calls[1], 0, attributes, _ATTRIBUTES.size, 0) != 0:
@@ -40,6 +40,10 @@ def ask_for_short_slices(*, for_children: bool = False) -> bool:
     if policy != _FAIR:
         # Whoever runs this under a real-time policy is prompter already.
         return True
-    flags = flags & ~_NOT_FOR_CHILDREN if for_children else flags | _NOT_FOR_CHILDREN
-    wanted = _ATTRIBUTES.pack(size, policy, flags, nice, priority, _SLICE_NS, deadline_ns, period_ns)
-    return bool(system.syscall(calls[0], 0, ctypes.create_string_buffer(wanted, len(wanted)), 0) == 0)
+    for wanted_nice in (min(nice, _NICE), nice):
+        wanted = _ATTRIBUTES.pack(
+            size, policy, flags | _NOT_FOR_CHILDREN, wanted_nice, priority, _SLICE_NS, deadline_ns, period_ns
+        )
+        if system.syscall(calls[0], 0, ctypes.create_string_buffer(wanted, len(wanted)), 0) == 0:
+            return True
+    return False
