@@ -23,7 +23,6 @@ from tests.meta.bare_machine import (
 )
 from tests.meta.tree import ROOT
 
-
 FIRST_PROGRAMS = " --bin rackd --bin rackprobe --bin hosttool"
 ALL_PROGRAMS = " --bin rackd --bin drivesim --bin blobload --bin storageswitch --bin rackprobe --bin hosttool"
 
