@@ -136,7 +136,8 @@ def bare_machine(tmp_path: Path) -> Machine:
     (root / "tools").mkdir()
     shutil.copy(ROOT / "tools" / "help.txt", root / "tools")
     (root / "native").mkdir()
-    shutil.copy(ROOT / "native" / "build", root / "native")
+    for file in ("build", "rustc"):
+        shutil.copy(ROOT / "native" / file, root / "native")
     (root / "native" / "Cargo.toml").write_text("[workspace]\n", encoding="utf-8")
     older(root, 3600)
     for tool in TOOLS:

@@ -23,6 +23,9 @@ from tests.meta.bare_machine import (
 )
 from tests.meta.tree import ROOT
 
+FIRST_PROGRAMS = " --bin rackd --bin rackprobe --bin hosttool"
+ALL_PROGRAMS = " --bin rackd --bin drivesim --bin blobload --bin storageswitch --bin rackprobe --bin hosttool"
+
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
@@ -35,10 +38,8 @@ def test_a_first_start_installs_and_later_ones_do_not(machine: Machine) -> None:
     assert "Python packages: ready" in err
     first = machine.calls()
     assert any("--require-hashes -r requirements/run.txt" in call for call in first)
-    assert any(call.startswith("cargo build --release --locked") and " --bin rackd" in call for call in first)
-    assert any(
-        call.startswith("cargo rustc --release") and call.endswith("target-feature=+crt-static") for call in first
-    )
+    # A run of an own plan may need any program.
+    assert any("cargo build --release" in call and call.endswith(ALL_PROGRAMS) for call in first)
     assert any(call.startswith("cargo build --release --locked") and "--package erasure" in call for call in first)
     assert any("npm ci" in call and "--ignore-scripts" in call for call in first)
     assert not any("dev.txt" in call for call in first)
@@ -48,8 +49,62 @@ def test_a_first_start_installs_and_later_ones_do_not(machine: Machine) -> None:
     assert machine.calls() == ["python -P -m rackloop_cli.main heal"]
 
 
+@pytest.mark.parametrize("verb", [["demo"], ["lab", "up", "mock"], ["run", "smoke", "--lab", "mock"]])
+def test_what_needs_few_programs_waits_for_few(machine: Machine, verb: list[str]) -> None:
+    assert machine.start(*verb)[0] == 0
+    built = [call for call in machine.calls() if call.startswith("cargo")]
+    assert built[0].endswith(FIRST_PROGRAMS)
+    assert built[1].endswith("--package erasure --lib"), "the library is built always"
+
+
+@pytest.mark.parametrize(
+    "verb", [["model", "curves"], ["run", "tenancy"], ["run", "--lab", "mock"], ["console", "mock"], ["test", "unit"]]
+)
+def test_the_other_programs_are_built_when_they_are_first_needed(machine: Machine, verb: list[str]) -> None:
+    machine.start("demo")
+    machine.calls()
+    status, _, err = machine.start(*verb)
+    assert status == 0
+    assert "native programs for models and for tenants: ready" in err
+    calls = machine.calls()
+    assert any(call.endswith(ALL_PROGRAMS) for call in calls)
+    assert not any("run.txt" in call or "npm ci" in call for call in calls)
+    for again in (verb, ["demo"]):
+        assert machine.start(*again)[2] == ""
+    assert not any(call.startswith("cargo") for call in machine.calls())
+
+
+def test_no_program_is_left_as_it_was_before_a_change(machine: Machine) -> None:
+    machine.start("model", "list")
+    old = machine.root / "native" / "target" / "release" / "drivesim"
+    old.touch()
+    manifest = machine.root / "native" / "Cargo.toml"
+    manifest.write_text("[workspace]\n# changed\n", encoding="utf-8")
+    machine.start("demo")
+    assert not old.exists()
+    machine.calls()
+    # Not even where the change is taken back.
+    manifest.write_text("[workspace]\n", encoding="utf-8")
+    machine.start("model", "list")
+    assert any(call.endswith(ALL_PROGRAMS) for call in machine.calls())
+
+
+@pytest.mark.parametrize("program", ["storageswitch", "rackprobe", "hosttool"])
+def test_programs_for_servers_get_all_they_need_linked_in(program: str) -> None:
+    compiler = (ROOT / "native" / "rustc", "echo")
+
+    def told(*arguments: str) -> str:
+        return subprocess.run((*compiler, *arguments), capture_output=True, text=True, check=True).stdout
+
+    static = "-C target-feature=+crt-static\n"
+    assert told("--crate-name", program, "--crate-type", "bin").endswith(static)
+    assert not told("--crate-name", program, "--crate-type", "lib").endswith(static)
+    assert not told("--crate-name", program, "--test").endswith(static)
+    assert not told("--crate-name", "rackd", "--crate-type", "bin").endswith(static)
+
+
 def test_test_adds_the_tests_packages_and_calls_tox(machine: Machine) -> None:
-    machine.start("heal")
+    machine.start("run")
     machine.calls()
     status, out, _ = machine.start("test", "unit,types", "--", "-k", "a name")
     assert (status, out) == (0, "tox: --current-env -e unit,types -- -k a name\n")
