@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -50,11 +49,11 @@ def render(
     """
     results = run_dir / "allure-results"
     # Allure loads its modules on another core meanwhile.
-    with AllureStart(results, node) as start, ExitStack() as stack:
+    with AllureStart(results, node) as start:
         run = read_run(run_dir)
-        # It is many objects, and they stay: not to be searched for cycles, nor copied for that by processes that draw.
+        # It is many objects, and they stay to the end: not to be searched for cycles, nor copied for that by processes
+        # that draw.
         gc.freeze()
-        stack.callback(gc.unfreeze)
         rendered = RenderedReport(_write_summary(run, run_dir), run_dir / "report" / allure.INDEX)
         plots = allure_results.complete(run, results, run_dir)
         try:

@@ -22,7 +22,7 @@ fn main() -> ExitCode {
     };
     daemon::abort_on_panic("rackd");
     // Optional: without it wake-ups are later on a busy machine. Lateness is recorded.
-    let _ = realtime::ask_for_precedence();
+    let _ = realtime::ask_for_short_slices();
     match run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => refuse(&error.to_string()),

@@ -141,6 +141,8 @@ impl RunningRack {
             .spawn(move || {
                 // Without it the kernel may wake the thread 50 us late, a third of the spin time.
                 let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+                // Of this thread alone: clients that keep the others busy would leave the harness no core.
+                let _ = realtime::ask_for_precedence();
                 timed.shared.timer.run(|due| timed.act(due))
             })
             .map_err(|error| ConfigError(format!("no timer thread: {error}")))?;

@@ -47,8 +47,6 @@ pub fn ask_for_short_slices() -> io::Result<()> {
 /// A thread that spins up to its time has soon had its share of a busy core, and waits there for as long as another's
 /// slice; one of nine times the weight has not.
 pub fn ask_for_precedence() -> io::Result<()> {
-    // Where sessions share the processor as groups (sched(7)), a nice value counts among a session's own threads alone.
-    let _ = std::fs::write("/proc/self/autogroup", PRECEDING_NICE.to_string());
     ask_for(PRECEDING_SLICE_NS, Some(PRECEDING_NICE)).or_else(|_| ask_for_short_slices())
 }
 
