@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -45,9 +44,7 @@ def program(name: str) -> str:
 def nbdkit(directory: Path) -> Iterator[str]:
     """The URI of a fresh memory disk."""
     path = directory / "nbdkit.sock"
-    # rackd takes this precedence where it may (native/crates/realtime).
-    precedence = ["nice", "-n", "-10"] if os.geteuid() == 0 else []
-    command = [*precedence, program("nbdkit"), "--foreground", "--unix", str(path), "memory", str(SIZE)]
+    command = [program("nbdkit"), "--foreground", "--unix", str(path), "memory", str(SIZE)]
     with subprocess.Popen(command) as process:
         try:
             while not path.exists() and process.poll() is None:
