@@ -15,7 +15,7 @@ from rackloop.names import guess
 from rackloop.safety.undo import Equipment
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.drive import RackdDrive
-from rackloop_drivers.host import SshHost
+from rackloop_drivers.host import SshHost, complaints
 from rackloop_drivers.rackd import RecordedIo
 from rackloop_labs.attach_log import AttachLog
 
@@ -76,13 +76,7 @@ def close_hosts(hosts: Collection[SshHost]) -> None:
     """
     with ThreadPoolExecutor(len(hosts) or 1) as closing:
         closed = [closing.submit(host.close) for host in hosts]
-    stuck: list[str] = []
-    for each in closed:
-        try:
-            each.result()
-        except LabError as error:
-            stuck.append(str(error))
-    if stuck:
+    if stuck := complaints(each.result for each in closed):
         raise LabError("\n".join(stuck))
 
 

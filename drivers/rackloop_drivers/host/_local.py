@@ -20,6 +20,7 @@ from rackloop.abilities import Completed
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, ToolError
 from rackloop.lab import environment_for_programs
+from rackloop_drivers.host._complaints import complaints
 from rackloop_drivers.host._file_name import require_file_name
 from rackloop_drivers.host._line_buffer import LineBuffer
 
@@ -254,12 +255,7 @@ class LocalExecutor:
         with self._lock:
             self._is_closed = True
             running = tuple(self._running)
-        stuck: list[str] = []
-        for process in running:
-            try:
-                process.kill()
-            except LabError as error:
-                stuck.append(str(error))
+        stuck = complaints(process.kill for process in running)
         self._folder.cleanup()
         if stuck:
             raise LabError("\n".join(stuck))

@@ -15,6 +15,7 @@ from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, LabError, LoginRefused, NameUnknown, NotConnected, RackloopError
 from rackloop.safety import END_ALL
 from rackloop_drivers.host._access import SshAccess
+from rackloop_drivers.host._complaints import complaints
 from rackloop_drivers.host._connection import Connection, connect
 from rackloop_drivers.host._file_name import require_file_name
 from rackloop_drivers.host._paramiko import hang_up
@@ -213,12 +214,7 @@ class SshHost:
             if self._is_closed:
                 return
             running: tuple[SshStream | SshProcess, ...] = (*self._apart, *self._running)
-        stuck: list[str] = []
-        for process in running:
-            try:
-                process.kill()
-            except LabError as error:
-                stuck.append(str(error))
+        stuck = complaints(process.kill for process in running)
         deadline = Deadline.after(self._clock, _FAREWELL_S)
         with contextlib.suppress(RackloopError):
             if self._has_orphans:
