@@ -52,7 +52,7 @@ def faults(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     """Each is waited for."""
     times = 2 * parameters["resets"] + parameters["drops"] + 1
-    return float(5 + len(_ports(lab)) * times * (parameters["settle_ms"] / 1000 + 0.5))
+    return float(1 + len(_ports(lab)) * times * (parameters["settle_ms"] / 1000 + 0.25))
 
 
 def _ports(lab: Lab) -> dict[str, str]:

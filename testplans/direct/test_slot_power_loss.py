@@ -48,7 +48,7 @@ def faults(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
 
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     """A disk spins up in ten seconds; a simulated one is faster."""
-    each_s = 4.0 if lab.kind == "mock" else 15.0
+    each_s = 1.0 if lab.kind == "mock" else 15.0
     return each_s * len(faults(lab, parameters)) * float(parameters["times"])
 
 

@@ -73,7 +73,7 @@ def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
 
 def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
     """About 15 ms an I/O that is remapped, twice as many of them as are written, and each drive formatted."""
-    return float(2 + len(parameters["policies"]) * (parameters["drives"] + 2 * parameters["ios"]) * 0.015)
+    return float(1 + len(parameters["policies"]) * (parameters["drives"] + 2 * parameters["ios"]) * 0.01)
 
 
 def _shape(lab: Lab, parameters: Mapping[str, Any]) -> Shape:

@@ -105,9 +105,9 @@ def _cuts(parameters: Mapping[str, Any]) -> list[str]:
 
 
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
-    """Two seconds a shape and a power cycle, and a fifth of a second a drive."""
-    shapes = len(parameters["servers"])
-    return float(2 + shapes * (1 + 2 * len(_cuts(parameters)) + 0.2 * len(drives_erased(lab, parameters))))
+    """A second a shape, a fifth of a second a drive, and the power cycles; simulated ones are faster."""
+    cuts_s = len(_cuts(parameters)) * (0.6 if lab.kind == "mock" else 2.0)
+    return float(2 + len(parameters["servers"]) * (1 + cuts_s + 0.2 * len(drives_erased(lab, parameters))))
 
 
 def _shape(lab: Lab) -> Shape:

@@ -95,17 +95,17 @@ def check(_lab: Lab, parameters: Mapping[str, Any]) -> None:
 def estimate_local_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     """Every pattern is read and repaired, for each code on each drive."""
     stores = len(parameters["codes"]) * len(drive_places(lab, parameters))
-    return 10 + 0.2 * stores * _patterns(parameters)
+    return 5 + 0.2 * stores * _patterns(parameters)
 
 
 def estimate_stripes_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
     """Every pattern is read and repaired, on several servers side by side."""
-    return 5 + 0.2 * _patterns(parameters)
+    return 2 + 0.1 * _patterns(parameters)
 
 
 def estimate_drives_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
     """A drive that stops answering is replaced, and what it had rebuilt."""
-    return 10 + 2.5 * float(parameters["drive_erasures"])
+    return 5 + 2.1 * float(parameters["drive_erasures"])
 
 
 def _patterns(parameters: Mapping[str, Any]) -> int:

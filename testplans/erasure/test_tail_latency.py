@@ -58,7 +58,7 @@ def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     drives = [drive for drive, _, _ in _places(lab, parameters)]
     retries_s = sum(_ph(lab, drive) * _retry_s(lab, drive) for drive in drives)
     streamed_s = len(drives) * (2 * trials + 1) * 40e-6
-    return float(2 + sectors * (trials * retries_s + streamed_s) + len(drives) * (1 + 2 * trials * 0.8))
+    return float(2 + sectors * (trials * retries_s + streamed_s) + len(drives) * (1 + 2 * trials * 0.1))
 
 
 def _places(lab: Lab, parameters: Mapping[str, Any]) -> list[Place]:

@@ -49,7 +49,7 @@ def check(_lab: Lab, parameters: Mapping[str, Any]) -> None:
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     """An update takes a few revolutions of the disk."""
     times = len(parameters["codes"]) * len(parameters["updated"]) * 3 * int(parameters["codewords"])
-    return 5 + 0.06 * times * len(drive_places(lab, parameters))
+    return 2 + 0.03 * times * len(drive_places(lab, parameters))
 
 
 def test_update(

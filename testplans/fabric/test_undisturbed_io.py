@@ -49,7 +49,7 @@ def faults(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
 
 def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
     """A quiet stretch for comparison, then about 30 ms a remap."""
-    return float(4 + 0.03 * parameters["remaps"])
+    return float(7.5 + 0.05 * parameters["remaps"])
 
 
 def _staying(lab: Lab) -> dict[str, str]:

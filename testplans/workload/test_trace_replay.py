@@ -63,7 +63,7 @@ def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     """The stretch at its speed and some seconds around it. Raises BadInput where the trace cannot be replayed."""
     drive, _, _ = _place(lab, parameters)
     trace = find_trace(parameters["trace"])
-    return 9 + plan_replay(lab, drive, trace, _stretch(parameters), parameters["volume"] or None).span_s
+    return 5 + plan_replay(lab, drive, trace, _stretch(parameters), parameters["volume"] or None).span_s
 
 
 def _moving(lab: Lab, parameters: Mapping[str, Any]) -> Moving | None:

@@ -133,7 +133,7 @@ def _run_pytest(
 
 _USAGE_ERROR = 4
 # A mock lab's, which are more or less a rack's.
-_START_S, _PROVISION_S = 5.0, 12.0
+_START_S, _PROVISION_S = 3.0, 9.0
 _FAULTS_IN_A_LINE = 3
 _WORD = re.compile(r"[A-Za-z0-9_-]+")
 
