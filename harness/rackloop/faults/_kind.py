@@ -59,10 +59,12 @@ class Mechanism(Protocol):
     """A mechanism that makes faults with a rack's equipment. Acts on ``acting`` are journalled there.
 
     ``begin`` raises NotSupported where nothing in the rack can make the fault; ``objections`` are reasons why it should
-    not be made now. Those of a mechanism that ``takes_links`` take it from the drives within its radius.
+    not be made now. Those of a mechanism that ``takes_links`` take it from the drives within its radius; one that
+    ``needs_signal`` cannot be made where it has been taken.
     """
 
     takes_links: bool = False
+    needs_signal: bool = False
 
     def requires(self, lab: Lab, request: FaultRequest) -> RequiredPart: ...
     def begin(self, lab: Lab, acting: Equipment, request: FaultRequest, deadline: Deadline) -> None: ...

@@ -23,7 +23,7 @@ _SLOWER_US = 5000.0
 class DropSignal(Mechanism):
     """Takes the signal of a port away, once for ``down_s`` or ``count`` times."""
 
-    takes_links = True
+    takes_links = needs_signal = True
 
     def requires(self, lab: Lab, request: FaultRequest) -> RequiredPart:
         """See :class:`~rackloop.faults._kind.Mechanism`."""
@@ -181,7 +181,7 @@ class SlowDown(BreakPart):
 class SwitchOffPhy(BreakPart):
     """Switches off the PHY of a server port."""
 
-    takes_links = True
+    takes_links = needs_signal = True
 
     def __init__(self) -> None:
         super().__init__(PartKind.PHY, "disabled")

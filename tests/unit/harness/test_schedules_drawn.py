@@ -26,7 +26,7 @@ STORM = RandomSchedule(
     "storm",
     (
         FaultChoice("hang", ("d01", "d02"), (0.5, 2.0), weight=3.0),
-        FaultChoice("slow", ("d03",), (0.1, 0.1), weight=1.0),
+        FaultChoice("fail_slow", ("d03",), (0.1, 0.1), weight=1.0),
     ),
     every_s=0.2,
     duration_s=600.0,

@@ -10,6 +10,7 @@ from rackloop.faults.schedules import (
     Bound,
     FaultChoice,
     RandomSchedule,
+    Schedule,
     bound_problems,
     left_out,
     on_lab,
@@ -126,3 +127,40 @@ def test_the_runs_seed_draws_unless_the_schedule_has_its_own(lab: Lab) -> None:
     seeded = RandomSchedule(STORM.name, STORM.choices, STORM.every_s, STORM.duration_s, seed=7)
     assert on_lab(seeded, lab, 1) == on_lab(seeded, lab, 2)
     assert list(bound_problems(on_lab(seeded, lab, 1), taking_of(lab))) == []
+
+
+DARK = RandomSchedule(
+    "dark",
+    (
+        FaultChoice("phy_drop", ("srv1.p0", "srv1.p1"), (0.5, 2)),
+        FaultChoice("phy_flap", ("srv1.p0", "d01"), (1, 1)),
+        FaultChoice("power_loss", ("srv1", "srv2"), (0.5, 2)),
+    ),
+    every_s=0.1,
+    duration_s=300.0,
+    most=Bound(faults=3, drives=24, servers=4),
+)
+
+
+def test_no_signal_is_taken_that_another_fault_has_taken(lab: Lab) -> None:
+    taking = taking_of(lab)
+    steps = on_lab(DARK, lab, 7).steps
+    together = [
+        (before, step)
+        for index, step in enumerate(steps)
+        for before in steps[:index]
+        if before.ends_s > step.at_s + 1e-6 and taking(before.fault).overlaps(taking(step.fault))
+    ]
+    # A server without power may have lost a link before; no link is taken from one without power.
+    assert together
+    assert {step.fault.kind for _, step in together} == {"power_loss"}
+
+
+def test_a_script_that_takes_a_signal_twice_is_told_when_it_is_back(lab: Lab) -> None:
+    def script(server: str) -> Schedule:
+        cut, dropped = step(0, 2, server, "power_loss"), step(1, 2, "srv1.p2", "phy_drop")
+        return schedule(cut, dropped, most=Bound(faults=2, drives=24, servers=4))
+
+    with pytest.raises(BadInput, match=r"power_loss of srv1 has taken the signal of srv1\.p2; begin it at 2 s"):
+        on_lab(script("srv1"), lab, 0)
+    assert len(on_lab(script("srv2"), lab, 0).steps) == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from rackloop.errors import BadInput
-from rackloop.faults import FaultSpec
+from rackloop.faults import FaultSpec, kind_of_fault
 from rackloop.faults.schedules._schedule import Bound, Schedule, Step
 from rackloop.lab import Parts
 from rackloop.units import counted
@@ -27,6 +27,9 @@ def excess(standing: Iterable[FaultSpec], new: FaultSpec, most: Bound, taking: T
     before = list(standing)
     if any((fault.kind, fault.target) == (new.kind, new.target) for fault in before):
         return f"{new} stands already"
+    for fault in before if kind_of_fault(new).mechanism.needs_signal else ():
+        if kind_of_fault(fault).mechanism.takes_links and taking(fault).overlaps(taking(new)):
+            return f"{fault} has taken the signal of {new.target}"
     taken = Parts.all_of(taking(fault) for fault in (*before, new))
     # What one kind of fault does not touch, it cannot have too much of.
     for found, noun, allowed, names in (

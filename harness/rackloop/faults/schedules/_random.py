@@ -12,7 +12,6 @@ from rackloop.faults.schedules._schedule import SHORTEST_S, RandomSchedule, Sche
 from rackloop.seed import Stream, stream
 
 _DIGITS = 3
-_PER_SECOND = 1000
 
 
 def drawn(chances: RandomSchedule, seed: int, *names: str, taking: Taking = nothing_known) -> Schedule:
@@ -55,12 +54,9 @@ def _soonest(steps: Sequence[Step], fault: FaultSpec, at_s: float, chances: Rand
             return round(moment_s, _DIGITS)
     if not steps:
         return at_s
-    return max(at_s, _rounded_up(max(step.ends_s for step in steps) + chances.recovery_s))
-
-
-def _rounded_up(moment_s: float) -> float:
-    """The next whole millisecond: a recovery must not be cut short."""
-    return math.ceil(round(moment_s * _PER_SECOND, 6)) / _PER_SECOND
+    ready_ms = 1000 * (max(step.ends_s for step in steps) + chances.recovery_s)
+    # Up to a whole one: a recovery must not be cut short.
+    return max(at_s, math.ceil(round(ready_ms, 6)) / 1000)
 
 
 def _require_possible(chances: RandomSchedule, taking: Taking) -> None:
