@@ -29,6 +29,7 @@ from rackloop_models.drives import (
     WeightedOperation,
     WeightedSize,
     box_checks,
+    box_curves,
     box_names,
     load_box,
     tenant_tables,
@@ -77,6 +78,33 @@ def test_a_wrong_parameter_of_a_box_is_told(
     checks = box_checks(executor, [changed, beside], soon(300), size_bytes=1 << 28, seed=1)
     (check,) = checks[box.name]
     assert not check.is_met, check
+
+
+def test_the_curves_of_a_box_are_bound_by_its_cores_and_then_by_its_drives(
+    executor: LocalExecutor, found: dict[str, tuple[BoxCheck, ...]]
+) -> None:
+    box = load_box("gimbal-smartnic")
+    (curves,) = box_curves(executor, [box], soon(300), size_bytes=box_reference.SIZE_BYTES, seed=box_reference.SEED)
+    small = dict(curves.iops["random reads of 4 KiB"])
+    assert list(small) == [1, 2, 3, 4, 6, 8]
+    # 1.8 us of a core's work are 556 thousand requests a second of each.
+    assert small[1] == pytest.approx(556e3, rel=0.01)
+    assert small[2] == pytest.approx(2 * small[1], rel=0.01)
+    assert small[8] == pytest.approx(small[4], rel=0.01)
+    assert small[8] < 3 * small[1]
+    reads, writes = (dict(curves.latency[what]) for what in ("random reads", "sequential writes"))
+    assert list(reads) == list(writes) == [4, 8, 16, 32, 64, 128, 256]
+    assert list(reads.values()) == sorted(reads.values())
+    assert all(writes[kib] < reads[kib] for kib in reads)
+    # They are the points of the table, and what was published beside them.
+    model = {check.published.figure: check.model for check in found[box.name]}
+    assert small[3] == pytest.approx(model["randread.iops.cores3.4KiB"], rel=0.02)
+    assert reads[4] == pytest.approx(model["randread.latency.average.4KiB"], rel=0.02)
+    assert curves.published_iops == {
+        "random reads of 4 KiB": ((3.0, 1513e3),),
+        "sequential writes of 4 KiB": ((3.0, 1316e3),),
+    }
+    assert curves.published_latency == {"random reads": ((4.0, 75.3e-6),)}
 
 
 FREE = Hardware(Cores(count=1, submission_us=0.0, completion_us=0.0), Link(mb_s=12500.0))

@@ -25,7 +25,7 @@ def test_the_schedulers_are_compared(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert {row["scheduler"] for row in document["rows"]} == {"none", "gimbal:thresh_max_us=2000"}
     assert all(row["kind_bytes_per_s"] > 0 and 0 < row["jain"] <= 1 for row in document["rows"])
     assert [line["condition"] for line in document["time_lines"]] == ["clean"]
-    assert document["sweeps"] == []
+    assert document["sweeps"] == document["boxes"] == []
     clean = document["time_lines"][0]
     cost = [value for _, value in clean["write_cost"]]
     assert cost[0] == 9
@@ -33,6 +33,17 @@ def test_the_schedulers_are_compared(tmp_path: Path, capsys: pytest.CaptureFixtu
     before = [rate for at_s, rate in clean["bandwidths"]["writes"] if at_s < 0.9]
     assert set(before) == {0}
     for name in ("fairness", "tenants", "utilisation", "tail-latency", "distribution", "interference", "time-lines"):
+        assert (out / f"{name}.svg").read_bytes().startswith(b"<?xml")
+        assert f"![{name}]({name}.svg)" in (out / "index.md").read_text()
+
+
+def test_sweeps_draw_boxes_of_the_same_drive(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert main(["model", "tenancy", *CLEAN, "--scheduler", "none", "--sweeps", "--out", str(out)]) == 0
+    document = json.loads((out / "tenancy.json").read_text())
+    assert [box["name"] for box in document["boxes"]] == ["gimbal-smartnic", "x86-server"]
+    assert len(document["sweeps"]) == 2
+    for name in ("sweeps", "iops-by-cores", "unloaded-latency"):
         assert (out / f"{name}.svg").read_bytes().startswith(b"<?xml")
         assert f"![{name}]({name}.svg)" in (out / "index.md").read_text()
 

@@ -16,6 +16,8 @@ from rackloop_models.drives._box import Link as Link
 from rackloop_models.drives._box import LinkUse as LinkUse
 from rackloop_models.drives._box import PathUse as PathUse
 from rackloop_models.drives._box import PhaseTimes as PhaseTimes
+from rackloop_models.drives._box_curves import BoxCurves as BoxCurves
+from rackloop_models.drives._box_curves import box_curves as box_curves
 from rackloop_models.drives._box_figures import BoxCheck as BoxCheck
 from rackloop_models.drives._box_figures import box_checks as box_checks
 from rackloop_models.drives._box_figures import saturated as saturated
@@ -30,6 +32,7 @@ from rackloop_models.drives._characterization import characterized as characteri
 from rackloop_models.drives._characterization import published_checks as published_checks
 from rackloop_models.drives._curves import Curve as Curve
 from rackloop_models.drives._curves import Mark as Mark
+from rackloop_models.drives._curves import Points as Points
 from rackloop_models.drives._experiments import Ask as Ask
 from rackloop_models.drives._experiments import Experiment as Experiment
 from rackloop_models.drives._experiments import Idle as Idle

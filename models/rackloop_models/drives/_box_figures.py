@@ -24,8 +24,10 @@ _SMALL_KIB = SIZES_KIB[:5]
 # Divisible by all numbers of cores that are asked about, and 6 on each of four drives: some 128 requests a drive.
 _TENANTS, _DEPTH = 24, 21
 _LARGE_DEPTH = 4
-_IOPS = re.compile(r"(?P<kind>randread|seqwrite)\.iops\.cores(?P<cores>\d+)\.(?P<kib>\d+)KiB")
-_LATENCY = re.compile(r"randread\.latency\.average\.(?P<kib>\d+)KiB")
+IOPS = re.compile(r"(?P<kind>randread|seqwrite)\.iops\.cores(?P<cores>\d+)\.(?P<kib>\d+)KiB")
+"""The name of a published rate by the number of cores."""
+LATENCY = re.compile(r"randread\.latency\.average\.(?P<kib>\d+)KiB")
+"""The name of a published unloaded latency."""
 _SHARE = re.compile(r"randread\.drive\.share\.(?P<kib>\d+)KiB")
 _ONE_CORE = re.compile(r"randread\.onecore\.share\.(?P<kib>\d+)KiB")
 _EXCESS = re.compile(r"randread\.excess\.(?P<kib>\d+)KiB")
@@ -122,7 +124,7 @@ def _experiments(profile: BoxProfile, size_bytes: int) -> list[Box]:
         for kib in SIZES_KIB
     ]
     for entry in profile.published:
-        if found := _IOPS.fullmatch(entry.figure):
+        if found := IOPS.fullmatch(entry.figure):
             cores = {int(found["cores"])}
             operation: Operation = "read" if found["kind"] == "randread" else "write"
         elif found := _ONE_CORE.fullmatch(entry.figure):
@@ -168,10 +170,10 @@ def _value(figure: str, profile: BoxProfile, beside: str, found: Mapping[str, Bo
             raise ProtocolError(f"the boxes of {profile.name} took no time")
         return iops
 
-    if named := _IOPS.fullmatch(figure):
+    if named := IOPS.fullmatch(figure):
         operation: Operation = "read" if named["kind"] == "randread" else "write"
         return rate(operation, int(named["cores"]), int(named["kib"]))
-    if named := _LATENCY.fullmatch(figure):
+    if named := LATENCY.fullmatch(figure):
         return phases(profile.name, "read", int(named["kib"])).total / 1e9
     if named := _SHARE.fullmatch(figure):
         times = phases(profile.name, "read", int(named["kib"]))

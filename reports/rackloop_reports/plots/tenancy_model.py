@@ -138,7 +138,7 @@ def line_panels(panels: Sequence[LinePanel], title: str, caption: str) -> Figure
         axes.set_title(panel.title, fontsize=10)
         axes.set_xlabel(panel.x_label)
         axes.set_ylabel(panel.y_label if panel.unit == "1" else f"{panel.y_label}, {unit}")
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.06 * scale * max(values, default=0.0) or None)
         axes.legend(fontsize=8)
     _finish(figure, title, caption)
     return figure

@@ -110,7 +110,10 @@ def model_tenancy(
     ] = 1,
     sweeps: Annotated[
         bool,
-        typer.Option("--sweeps", help="Draw with --out as well what the write buffer and the virtual slots change."),
+        typer.Option(
+            "--sweeps",
+            help="Draw with --out as well what the write buffer, the virtual slots and the cores of a box change.",
+        ),
     ] = False,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Directory for a page, JSON, CSV, and the plots; else none.")

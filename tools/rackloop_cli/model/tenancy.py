@@ -22,16 +22,27 @@ from rackloop_cli.shared.tables import print_whole, table_of_figures
 from rackloop_drivers.host import LocalExecutor
 
 if TYPE_CHECKING:
-    from rackloop_models.tenancy import Outcome, Scenario
+    from rackloop_models.drives import BoxCurves
+    from rackloop_models.tenancy import BehindBox, Outcome, Scenario, Sweep
 
 _COUNTS = (4, 8, 16)
 _WITHIN_S = 3600.0
 _CORES = 4
+_BOX_BYTES = 1 << 30
 
 
 def tenancy(request: TenancyRequest) -> int:
     """Run everything, print the tables, and write the page and the plots."""
-    from rackloop_models.drives import BoxResult, DriveSim, Recorded, TenantsResult, tenant_tables
+    from rackloop_models.drives import (
+        BoxResult,
+        DriveSim,
+        Recorded,
+        TenantsResult,
+        box_curves,
+        box_names,
+        load_box,
+        tenant_tables,
+    )
     from rackloop_models.tenancy import (
         CONDITIONS,
         Timing,
@@ -75,14 +86,18 @@ def tenancy(request: TenancyRequest) -> int:
         def other(one: Profile) -> DriveSim:
             return DriveSim(executor, one, size_bytes=size_bytes, seed=request.seed)
 
-        behind = None
+        behind: BehindBox | None = None
+        swept: tuple[Sweep, ...] = ()
+        boxes: tuple[BoxCurves, ...] = ()
         if with_series and request.with_sweeps:
             from rackloop_models.remote_flash import A72
 
             behind = behind_box(sim, A72.hardware(_CORES), timing, deadline)
-        swept = sweeps(other, profile, timing, deadline) if with_series and request.with_sweeps else ()
+            swept = sweeps(other, profile, timing, deadline)
+            kinds = [box for box in map(load_box, box_names()) if box.drive == profile.name]
+            boxes = box_curves(executor, kinds, deadline, size_bytes=_BOX_BYTES, seed=request.seed)
     found = Found(
-        profile.name, profile.like, size_bytes, request, outcomes, claims(outcomes), beside, lines, swept, behind
+        profile.name, profile.like, size_bytes, request, outcomes, claims(outcomes), beside, lines, swept, behind, boxes
     )
     if request.as_json:
         print_json(model="tenancy", **found.settings(), rows=rows(outcomes), claims=claim_rows(found.claims))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from rackloop_cli.shared.output import write_files
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from rackloop_models.drives import Points
     from rackloop_models.tenancy import BehindBox, Outcome, Scenario, TimeLine
     from rackloop_reports.plots import LinePanel
 
@@ -62,9 +64,12 @@ def write(out: Path, found: Found) -> list[str]:
             }
             for one in found.sweeps
         ],
+        "boxes": [asdict(one) for one in found.boxes],
         "behind_box": None if found.behind_box is None else {"f_util": dict(found.behind_box.shares)},
     }
-    figures = {name: draw(found) for name, draw in _FIGURES.items() if name != "sweeps" or found.sweeps}
+    left_out = {"sweeps"} if not found.sweeps else set()
+    left_out |= {"iops-by-cores", "unloaded-latency"} if not found.boxes else set()
+    figures = {name: draw(found) for name, draw in _FIGURES.items() if name not in left_out}
     texts = {
         "tenancy.json": json.dumps(document, indent=1) + "\n",
         "tenancy.csv": table.getvalue(),
@@ -294,6 +299,50 @@ def _sweeps(found: Found) -> Figure:
     return line_panels(panels, "Readers beside writers, by one parameter (simulated)", caption)
 
 
+def _iops_by_cores(found: Found) -> Figure:
+    panels = _box_panels("Cores", "Served", "IOPS", {one.name: (one.iops, one.published_iops) for one in found.boxes})
+    return _box_figure(found, "Boxes by the number of their cores (simulated)", panels)
+
+
+def _unloaded_latency(found: Found) -> Figure:
+    lines = {one.name: (one.latency, one.published_latency) for one in found.boxes}
+    panels = _box_panels("Size, KiB", "Mean latency", "s", lines, is_log2=True)
+    return _box_figure(found, "Requests to boxes without other load (simulated)", panels)
+
+
+def _box_panels(
+    x_label: str,
+    y_label: str,
+    unit: str,
+    boxes: Mapping[str, tuple[Mapping[str, Points], Mapping[str, Points]]],
+    *,
+    is_log2: bool = False,
+) -> list[LinePanel]:
+    """A panel for each kind of request, with a line and the published points of each box."""
+    from rackloop_reports.plots import LinePanel
+
+    return [
+        LinePanel(
+            what[:1].upper() + what[1:],
+            x_label,
+            y_label,
+            {name: lines[what] for name, (lines, _) in boxes.items()},
+            unit,
+            {f"{name}, published": points[what] for name, (_, points) in boxes.items() if what in points} or None,
+            is_log2,
+        )
+        for what in dict.fromkeys(what for lines, _ in boxes.values() for what in lines)
+    ]
+
+
+def _box_figure(found: Found, title: str, panels: Sequence[LinePanel]) -> Figure:
+    from rackloop_reports.plots import line_panels
+
+    likes = "; ".join(f"{box.name}: like {box.like}" for box in found.boxes)
+    seed = f"Seed {found.request.seed}, in virtual time"
+    return line_panels(panels, title, f"{likes}. {seed}. Published: Gimbal, sections 1 and 2.2.")
+
+
 _FIGURES: dict[str, Callable[[Found], Figure]] = {
     "fairness": _fairness,
     "tenants": _tenants,
@@ -303,4 +352,6 @@ _FIGURES: dict[str, Callable[[Found], Figure]] = {
     "interference": _interference,
     "time-lines": _time_lines,
     "sweeps": _sweeps,
+    "iops-by-cores": _iops_by_cores,
+    "unloaded-latency": _unloaded_latency,
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rackloop_models.drives import BoxCurves
     from rackloop_models.tenancy import BehindBox, Claim, Figure, Interference, Outcome, Sweep, TimeLine
 
 
@@ -45,6 +46,7 @@ class Found:
     time_lines: Sequence[TimeLine]
     sweeps: Sequence[Sweep]
     behind_box: BehindBox | None
+    boxes: Sequence[BoxCurves]
 
     def settings(self) -> dict[str, Any]:
         """The subject of the results."""
