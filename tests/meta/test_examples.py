@@ -121,6 +121,14 @@ def test_a_command_that_takes_minutes_is_only_planned() -> None:
     assert run.run_as() == "./rackloop run smoke --lab mock --dry-run"
 
 
+def test_a_command_that_takes_hours_is_never_run_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(WHOLE, "1")
+    minutes, hours = commands_of("$ ./rackloop run qualify --lab mock\n$ ./rackloop run qualify --set seconds=60\n")
+    assert minutes.is_whole
+    assert hours.run_as() == "./rackloop run qualify --set seconds=60 --dry-run"
+    assert not hours.is_whole
+
+
 @pytest.mark.parametrize("asked", [None, "1"])
 def test_a_command_without_a_report_of_its_own_accord_is_compared(
     asked: str | None, monkeypatch: pytest.MonkeyPatch
