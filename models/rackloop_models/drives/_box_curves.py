@@ -26,7 +26,7 @@ _SATURATED: tuple[tuple[Operation, int], ...] = (("read", 4), ("write", 4), ("re
 
 @dataclass(frozen=True)
 class BoxCurves:
-    """What a box does by itself: lines by what it is asked for, and what was published of the same.
+    """The curves of a box, a line for each kind of request, and the published points of the same.
 
     ``iops`` is in requests a second by the number of cores, ``latency`` the mean in seconds by the size in KiB.
     """
