@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rackloop.abilities import BoxIdentity, LiveMap
+from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import (
     BadInput,
     DeadlineExceeded,
@@ -210,6 +211,32 @@ def test_a_controller_that_was_replaced_while_away_is_told(bench: tuple[SwitchTh
         fabric.apply(CHANGE, soon())
     assert other.live_map(soon()) == LiveMap(1, BEFORE)
     other.close()
+
+
+class TickingClock(VirtualClock):
+    """A clock on which every look at it takes a millisecond."""
+
+    def now_ns(self) -> int:
+        """The virtual time, a millisecond later than when it was last asked for."""
+        self.advance(0.001)
+        return super().now_ns()
+
+
+def test_a_switch_that_is_off_is_said_to_be_whenever_the_time_is_up() -> None:
+    clock = TickingClock()
+    with switch() as thread:
+        fabric = FlexFabric(open_flexfabric(tcp(thread), clock, Deadline.after(clock, 10), answer_within_s=0.1))
+        thread.call(lambda peer: peer.power_off())
+        told = set()
+        for ms in range(1, 120):
+            tried = len(fabric.session.history)
+            with pytest.raises((NotConnected, DeadlineExceeded)) as raised:
+                fabric.live_map(Deadline.after(clock, ms / 1000))
+            # Before the first attempt there is nothing to tell but that there was no time for one.
+            told.add((raised.type, len(fabric.session.history) > tried))
+        fabric.close()
+    assert (NotConnected, True) in told
+    assert (DeadlineExceeded, True) not in told
 
 
 def test_a_switch_that_is_off_is_awaited_until_the_deadline() -> None:

@@ -130,12 +130,14 @@ class FlexFabricSession:
         """
         with self._lock:
             attempt = 1
+            gone: NotConnected | None = None
             while True:
                 try:
                     return self._ask_once(requests, deadline)
-                except ANSWER_LOST:
+                except ANSWER_LOST as error:
                     if attempt == ATTEMPTS or deadline.is_over() or self._is_closed:
-                        raise
+                        raise _cause(error, gone) from None
+                    gone = error if isinstance(error, NotConnected) else gone
                 attempt += 1
 
     def act(self, command: m.Request, deadline: Deadline, *then: m.Query[Any]) -> list[Any]:
@@ -302,9 +304,9 @@ class FlexFabricSession:
                     raise
                 gone = error
                 self.clock.sleep_until_ns(min(deadline.at_ns, self.clock.now_ns() + _RECONNECT_EVERY_NS))
-            except (DeadlineExceeded, ProtocolError):
+            except (DeadlineExceeded, ProtocolError) as error:
                 if attempt == ATTEMPTS or deadline.is_over():
-                    raise
+                    raise _cause(error, gone) from None
                 attempt += 1
             else:
                 self._is_in_step = True
@@ -344,6 +346,11 @@ class FlexFabricSession:
         if self._transport is not None:
             self._transport.close()
             self._transport = None
+
+
+def _cause(error: LabError, gone: NotConnected | None) -> LabError:
+    """The error to raise last: where time ran out while a connection was awaited, that it is ``gone``."""
+    return gone if gone is not None and isinstance(error, DeadlineExceeded) else error
 
 
 def _exchange(t_ns: int, sent: bytes, received: bytes) -> Exchange:
