@@ -4,7 +4,7 @@
 
 The same drive model, filled in the same order, serves the same tenants twice: in virtual time, and behind the storage
 switch as its in-process drive, whose completions come at the model's own times by the wall clock. The drive is the NVMe
-profile slowed down to four dies that take a millisecond for a page, about 4,000 reads a second, so that two cores can
+profile slowed down to four dies that take 4 milliseconds for a page, about 1,000 reads a second, so that two cores can
 keep up with fio and the switch. Two tenants read 4 KiB at random and two 64 KiB.
 
 f-Util is a tenant's bandwidth over an equal share of what it has alone; a run for each kind alone comes first. They
@@ -41,7 +41,7 @@ from rackloop_oracles.fairness import TOLERANCE, Agreement, Lateness, RealRun, a
 from tests.storageswitch_process import running_switch  # noqa: E402
 
 SIZE = 256 << 20
-SLOWED = {"channels": 2, "dies_per_channel": 2, "read_us": 1000, "write_buffer_kib": 1024}
+SLOWED = {"channels": 2, "dies_per_channel": 2, "read_us": 4000, "write_buffer_kib": 1024}
 REST: Mapping[str, Any] = {"kind": "idle", "name": "rest", "seconds": 10.0}
 WARM_UP_S = 1.0
 SCHEDULERS: Mapping[str, Mapping[str, Any]] = {
@@ -49,7 +49,7 @@ SCHEDULERS: Mapping[str, Mapping[str, Any]] = {
     "parda": {"kind": "parda"},
     "flashfq": {"kind": "flashfq"},
     # Thresholds in proportion to the slower drive.
-    "gimbal": {"kind": "gimbal", "thresh_min_us": 4000, "thresh_max_us": 24000, "rate_min_mib_s": 1},
+    "gimbal": {"kind": "gimbal", "thresh_min_us": 16000, "thresh_max_us": 96000, "rate_min_mib_s": 1},
 }
 
 
@@ -122,6 +122,8 @@ def real(
         "--output-format=json",
         "--ioengine=nbd",
         "--rw=randread",
+        # As drivesim draws: with its map, fio reads the last blocks of a pass that are left, beside each other.
+        "--norandommap",
         "--time_based",
         "--randseed=7",
     ]
@@ -178,7 +180,7 @@ def compared(schedulers: Sequence[str], seconds: float) -> dict[str, tuple[Agree
 def figures(_rounds: int) -> Sequence[Figure]:
     """Agreement with Gimbal and without a scheduler, as the table of the benchmark has it."""
     rows = []
-    for name, (judged, _) in compared(("none", "gimbal"), 5.0).items():
+    for name, (judged, _) in compared(("none", "gimbal"), 30.0).items():
         told = ", ".join(f"{difference:+.1%}" for difference in judged.differences.values()) or "unknown"
         if judged.reason:
             print(f"{name}: {judged.reason}")
@@ -190,7 +192,7 @@ def figures(_rounds: int) -> Sequence[Figure]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scheduler", action="append", choices=sorted(SCHEDULERS), help="may be repeated")
-    parser.add_argument("--seconds", type=float, default=10.0, help="measured time of each run")
+    parser.add_argument("--seconds", type=float, default=30.0, help="measured time of each run")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdicts there")
     options = parser.parse_args()
     if not 0.5 <= options.seconds <= 3600:
