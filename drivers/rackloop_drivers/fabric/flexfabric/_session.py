@@ -91,6 +91,8 @@ class FlexFabricSession:
         self._transport: Transport | None = None
         self._is_closed = False
         self._is_in_step = False
+        # Why the request under way has lost its connection, until there is another.
+        self._gone: NotConnected | None = None
         self._buffer = b""
         self._tag = 0
         self._sent = Sent(0, 0)
@@ -130,14 +132,13 @@ class FlexFabricSession:
         """
         with self._lock:
             attempt = 1
-            gone: NotConnected | None = None
+            self._gone = None
             while True:
                 try:
                     return self._ask_once(requests, deadline)
-                except ANSWER_LOST as error:
+                except ANSWER_LOST:
                     if attempt == ATTEMPTS or deadline.is_over() or self._is_closed:
-                        raise _cause(error, gone) from None
-                    gone = error if isinstance(error, NotConnected) else gone
+                        raise
                 attempt += 1
 
     def act(self, command: m.Request, deadline: Deadline, *then: m.Query[Any]) -> list[Any]:
@@ -155,6 +156,7 @@ class FlexFabricSession:
         A lost answer raises one of :data:`ANSWER_LOST`.
         """
         with self._lock:
+            self._gone = None
             error, *answers = self._ask_once((*self._fenced(command), m.NextError(), *then), deadline)
             sent = self._sent
         self._check(command, error)
@@ -237,7 +239,7 @@ class FlexFabricSession:
             raise NotConnected(f"{self.url}: this session is closed; open another")
         left_s = deadline.remaining_s()
         if not left_s:
-            raise DeadlineExceeded(f"{self.url}: no time is left to send {_shown(line)}; allow more")
+            raise self._gone or DeadlineExceeded(f"{self.url}: no time is left to send {_shown(line)}; allow more")
         self._tag = (self._tag + 1) % _TAGS
         prefix, mark = _TAGGED[self._tag]
         sent = prefix + line if not is_draining else b"\n" + prefix + line
@@ -263,7 +265,8 @@ class FlexFabricSession:
                 left_s = deadline.remaining_s()
                 chunk = transport.read(min(self._answer_within_s, left_s)) if left_s else b""
             raise self._unanswered(line, self._buffer or (received if is_draining else b""))
-        except NotConnected:
+        except NotConnected as error:
+            self._gone = error
             self._drop()
             raise
         finally:
@@ -291,25 +294,23 @@ class FlexFabricSession:
 
     def _get_in_step(self, deadline: Deadline, *, may_reconnect: bool) -> None:
         attempt = 1
-        gone: NotConnected | None = None
         while True:
-            if gone is not None and deadline.is_over():
-                raise gone
+            if self._gone is not None and deadline.is_over():
+                raise self._gone
             if self._transport is None and may_reconnect and not self._is_closed:
                 self._reconnect(deadline)
             try:
                 self._introduce(deadline)
-            except NotConnected as error:
+            except NotConnected:
                 if not may_reconnect or self._is_closed:
                     raise
-                gone = error
                 self.clock.sleep_until_ns(min(deadline.at_ns, self.clock.now_ns() + _RECONNECT_EVERY_NS))
-            except (DeadlineExceeded, ProtocolError) as error:
+            except (DeadlineExceeded, ProtocolError):
                 if attempt == ATTEMPTS or deadline.is_over():
-                    raise _cause(error, gone) from None
+                    raise
                 attempt += 1
             else:
-                self._is_in_step = True
+                self._is_in_step, self._gone = True, None
                 return
 
     def _introduce(self, deadline: Deadline) -> None:
@@ -346,11 +347,6 @@ class FlexFabricSession:
         if self._transport is not None:
             self._transport.close()
             self._transport = None
-
-
-def _cause(error: LabError, gone: NotConnected | None) -> LabError:
-    """The error to raise last: where time ran out while a connection was awaited, that it is ``gone``."""
-    return gone if gone is not None and isinstance(error, DeadlineExceeded) else error
 
 
 def _exchange(t_ns: int, sent: bytes, received: bytes) -> Exchange:
