@@ -7,20 +7,29 @@ from dataclasses import dataclass
 
 from rackloop.abilities import Executor
 from rackloop.clock import Deadline
-from rackloop.errors import ProtocolError
 from rackloop.lab import load_profile
-from rackloop_models.drives._box import Box, BoxResult
-from rackloop_models.drives._box_figures import IOPS, LATENCY, SIZES_KIB, saturated, unloaded
+from rackloop_models.drives._box import Box
+from rackloop_models.drives._box_figures import (
+    IOPS,
+    LATENCY,
+    OPERATION_OF,
+    SIZES_KIB,
+    all_unloaded,
+    on_filled_drives,
+    phases_of,
+    rate_of,
+    saturated,
+)
 from rackloop_models.drives._box_profile import BoxProfile
 from rackloop_models.drives._curves import Points
 from rackloop_models.drives._shapes import Operation
 from rackloop_models.drives._simulation import DriveSim
-from rackloop_models.drives._trials import KIB, PREPARATIONS, REST, State
+from rackloop_models.drives._trials import KIB
 
 # Those by which the tenants of a saturated box can be divided.
 _CORES = (1, 2, 3, 4, 6, 8)
 _OPERATIONS: dict[Operation, str] = {"read": "random reads", "write": "sequential writes"}
-_PUBLISHED = {"randread": "random reads", "seqwrite": "sequential writes"}
+_ALONE = "alone"
 _SATURATED: tuple[tuple[Operation, int], ...] = (("read", 4), ("write", 4), ("read", 128))
 
 
@@ -46,45 +55,34 @@ def box_curves(
     *,
     size_bytes: int,
     seed: int,
-    binary: str | None = None,
 ) -> tuple[BoxCurves, ...]:
     """The curves of each box, whose drives are filled once. Raises as :func:`box_checks`."""
-    return tuple(_curves(executor, profile, deadline, size_bytes, seed, binary) for profile in profiles)
+    return tuple(_curves(executor, profile, deadline, size_bytes, seed) for profile in profiles)
 
 
-def _curves(
-    executor: Executor, profile: BoxProfile, deadline: Deadline, size_bytes: int, seed: int, binary: str | None
-) -> BoxCurves:
-    sim = DriveSim(
-        executor, load_profile(profile.drive), size_bytes=size_bytes, seed=seed, drives=profile.drives, binary=binary
-    )
-    boxes = [*_unloaded(profile), *_saturated(profile, size_bytes)]
-    # Writes go last: they leave the drives otherwise than they were.
-    boxes.sort(key=lambda box: ".write." in box.name)
-    results = sim.run((*PREPARATIONS[State.FILLED], REST, *boxes), deadline)
-    found = {result.name: result for result in results if isinstance(result, BoxResult)}
+def _curves(executor: Executor, profile: BoxProfile, deadline: Deadline, size_bytes: int, seed: int) -> BoxCurves:
+    sim = DriveSim(executor, load_profile(profile.drive), size_bytes=size_bytes, seed=seed, drives=profile.drives)
+    boxes = [*all_unloaded(_ALONE, profile.hardware()), *_saturated(profile, size_bytes)]
+    found = on_filled_drives(sim, boxes, deadline)
     return BoxCurves(
         profile.name,
         profile.like,
         {
             f"{_OPERATIONS[operation]} of {kib} KiB": tuple(
-                (float(cores), _rate(found[_at_cores(operation, kib, cores)])) for cores in _cores(profile)
+                (float(cores), rate_of(found[_at_cores(operation, kib, cores)])) for cores in _cores(profile)
             )
             for operation, kib in _SATURATED
         },
         {
-            word: tuple((float(kib), _latency_s(found[_alone(operation, kib)], operation)) for kib in SIZES_KIB)
+            word: tuple(
+                (float(kib), phases_of(found[f"{_ALONE}.{operation}.{kib}"], operation).total / 1e9)
+                for kib in SIZES_KIB
+            )
             for operation, word in _OPERATIONS.items()
         },
         _published_iops(profile),
         _published_latency(profile),
     )
-
-
-def _unloaded(profile: BoxProfile) -> Iterator[Box]:
-    for operation in _OPERATIONS:
-        for kib in SIZES_KIB:
-            yield unloaded(_alone(operation, kib), profile.hardware(), operation, kib * KIB)
 
 
 def _saturated(profile: BoxProfile, size_bytes: int) -> Iterator[Box]:
@@ -105,33 +103,15 @@ def _cores(profile: BoxProfile) -> list[int]:
     return [count for count in _CORES if count <= profile.cores.count]
 
 
-def _alone(operation: Operation, kib: int) -> str:
-    return f"alone.{operation}.{kib}"
-
-
 def _at_cores(operation: Operation, kib: int, cores: int) -> str:
     return f"saturated.{operation}.{kib}.{cores}"
-
-
-def _rate(result: BoxResult) -> float:
-    if result.total.iops is None:
-        raise ProtocolError(f"the experiment {result.name!r} took no time")
-    return result.total.iops
-
-
-def _latency_s(result: BoxResult, operation: Operation) -> float:
-    (tenant,) = result.tenants
-    times = tenant.read_phases_ns if operation == "read" else tenant.write_phases_ns
-    if times is None:
-        raise ProtocolError(f"the experiment {result.name!r} came to nothing")
-    return times.total / 1e9
 
 
 def _published_iops(profile: BoxProfile) -> dict[str, Points]:
     found: dict[str, Points] = {}
     for entry in profile.published:
         if named := IOPS.fullmatch(entry.figure):
-            what = f"{_PUBLISHED[named['kind']]} of {named['kib']} KiB"
+            what = f"{_OPERATIONS[OPERATION_OF[named['kind']]]} of {named['kib']} KiB"
             found[what] = (*found.get(what, ()), (float(named["cores"]), entry.value))
     return found
 
@@ -142,4 +122,4 @@ def _published_latency(profile: BoxProfile) -> dict[str, Points]:
         for entry in profile.published
         if (named := LATENCY.fullmatch(entry.figure)) is not None
     ]
-    return {_PUBLISHED["randread"]: tuple(points)} if points else {}
+    return {_OPERATIONS["read"]: tuple(points)} if points else {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -30,6 +30,8 @@ LATENCY = re.compile(r"randread\.latency\.average\.(?P<kib>\d+)KiB")
 """The name of a published unloaded latency."""
 _SHARE = re.compile(r"randread\.drive\.share\.(?P<kib>\d+)KiB")
 _ONE_CORE = re.compile(r"randread\.onecore\.share\.(?P<kib>\d+)KiB")
+OPERATION_OF: dict[str, Operation] = {"randread": "read", "seqwrite": "write"}
+"""The operation in the name of a published figure."""
 _EXCESS = re.compile(r"randread\.excess\.(?P<kib>\d+)KiB")
 
 
@@ -83,6 +85,37 @@ def saturated(
     return Box(name=name, hardware=hardware, tenants=loads, warm_up_s=0.02, seconds=0.06)
 
 
+def all_unloaded(name: str, hardware: Hardware) -> Iterator[Box]:
+    """One request at a time of each operation and size, each named ``NAME.OPERATION.KIB``."""
+    for operation in OPERATION_OF.values():
+        for kib in SIZES_KIB:
+            yield unloaded(f"{name}.{operation}.{kib}", hardware, operation, kib * KIB)
+
+
+def on_filled_drives(sim: DriveSim, boxes: Iterable[Box], deadline: Deadline) -> dict[str, BoxResult]:
+    """The results of boxes by their names, which have their operation in them. Raises as :func:`box_checks`."""
+    # Writes go last: they leave the drives otherwise than they were.
+    in_order = sorted(boxes, key=lambda box: ".write." in box.name)
+    results = sim.run((*PREPARATIONS[State.FILLED], REST, *in_order), deadline)
+    return {result.name: result for result in results if isinstance(result, BoxResult)}
+
+
+def phases_of(result: BoxResult, operation: Operation) -> PhaseTimes:
+    """The phases of the requests of a box's only tenant. Raises ProtocolError where there were none."""
+    (tenant,) = result.tenants
+    times = tenant.read_phases_ns if operation == "read" else tenant.write_phases_ns
+    if times is None:
+        raise ProtocolError(f"the experiment {result.name!r} came to nothing")
+    return times
+
+
+def rate_of(result: BoxResult) -> float:
+    """Requests a second of all tenants of a box. Raises ProtocolError where it took no time."""
+    if result.total.iops is None:
+        raise ProtocolError(f"the experiment {result.name!r} took no time")
+    return result.total.iops
+
+
 def box_checks(
     executor: Executor,
     profiles: Sequence[BoxProfile],
@@ -107,10 +140,7 @@ def box_checks(
         executor, load_profile(first.drive), size_bytes=size_bytes, seed=seed, drives=first.drives, binary=binary
     )
     boxes = [box for one in profiles for box in _experiments(one, size_bytes)]
-    # Writes go last: they leave the drives otherwise than they were.
-    boxes.sort(key=lambda box: ".write." in box.name)
-    results = sim.run((*PREPARATIONS[State.FILLED], REST, *boxes), deadline)
-    found = {result.name: result for result in results if isinstance(result, BoxResult)}
+    found = on_filled_drives(sim, boxes, deadline)
     return {
         one.name: tuple(BoxCheck(entry, _value(entry.figure, one, beside, found)) for entry in one.published)
         for one in profiles
@@ -118,15 +148,11 @@ def box_checks(
 
 
 def _experiments(profile: BoxProfile, size_bytes: int) -> list[Box]:
-    boxes = [
-        unloaded(f"{profile.name}.unloaded.{operation}.{kib}", profile.hardware(), operation, kib * KIB)
-        for operation in ("read", "write")
-        for kib in SIZES_KIB
-    ]
+    boxes = list(all_unloaded(f"{profile.name}.unloaded", profile.hardware()))
     for entry in profile.published:
         if found := IOPS.fullmatch(entry.figure):
             cores = {int(found["cores"])}
-            operation: Operation = "read" if found["kind"] == "randread" else "write"
+            operation = OPERATION_OF[found["kind"]]
         elif found := _ONE_CORE.fullmatch(entry.figure):
             cores, operation = {1, profile.cores.count}, "read"
         else:
@@ -155,24 +181,16 @@ def _value(figure: str, profile: BoxProfile, beside: str, found: Mapping[str, Bo
         result = found.get(f"{box}.unloaded.{operation}.{kib}")
         if result is None:
             raise BadInput(f"box {profile.name}: nothing measures {figure!r} without {box!r} and {kib} KiB")
-        (tenant,) = result.tenants
-        times = tenant.read_phases_ns if operation == "read" else tenant.write_phases_ns
-        if times is None:
-            raise ProtocolError(f"the experiment {result.name!r} came to nothing")
-        return times
+        return phases_of(result, operation)
 
     def excess(kib: int) -> float:
         return phases(profile.name, "read", kib).total / phases(beside, "read", kib).total - 1
 
     def rate(operation: Operation, cores: int, kib: int) -> float:
-        iops = found[_saturated_name(profile.name, operation, cores, kib)].total.iops
-        if iops is None:
-            raise ProtocolError(f"the boxes of {profile.name} took no time")
-        return iops
+        return rate_of(found[_saturated_name(profile.name, operation, cores, kib)])
 
     if named := IOPS.fullmatch(figure):
-        operation: Operation = "read" if named["kind"] == "randread" else "write"
-        return rate(operation, int(named["cores"]), int(named["kib"]))
+        return rate(OPERATION_OF[named["kind"]], int(named["cores"]), int(named["kib"]))
     if named := LATENCY.fullmatch(figure):
         return phases(profile.name, "read", int(named["kib"])).total / 1e9
     if named := _SHARE.fullmatch(figure):

@@ -13,6 +13,7 @@ from rackloop_models.drives import (
     VICTIM,
     Depth,
     DriveSim,
+    Points,
     Region,
     Tenant,
     TenantLoad,
@@ -23,8 +24,6 @@ from rackloop_models.drives import (
 )
 from rackloop_models.tenancy._measure import STATES
 from rackloop_models.tenancy._scenarios import KIB, Condition
-
-Points = tuple[tuple[float, float], ...]
 
 DEPTHS = (1, 2, 4, 8, 16, 32)
 _PAIR = 4

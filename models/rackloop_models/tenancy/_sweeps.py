@@ -9,10 +9,9 @@ from typing import Any
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput
 from rackloop.lab import Profile
-from rackloop_models.drives import PREPARATIONS, REST, Box, BoxResult, DriveSim, Hardware, TenantLoad
+from rackloop_models.drives import PREPARATIONS, REST, Box, BoxResult, DriveSim, Hardware, Points, TenantLoad
 from rackloop_models.tenancy._measure import STATES, Timing, measured
 from rackloop_models.tenancy._scenarios import SCENARIOS, Scenario
-from rackloop_models.tenancy._series import Points
 from rackloop_models.tenancy._shares import shares_of
 
 MakeSim = Callable[[Profile], DriveSim]

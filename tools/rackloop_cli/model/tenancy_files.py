@@ -67,9 +67,8 @@ def write(out: Path, found: Found) -> list[str]:
         "boxes": [asdict(one) for one in found.boxes],
         "behind_box": None if found.behind_box is None else {"f_util": dict(found.behind_box.shares)},
     }
-    left_out = {"sweeps"} if not found.sweeps else set()
-    left_out |= {"iops-by-cores", "unloaded-latency"} if not found.boxes else set()
-    figures = {name: draw(found) for name, draw in _FIGURES.items() if name not in left_out}
+    asked_for = {"sweeps": found.sweeps, "iops-by-cores": found.boxes, "unloaded-latency": found.boxes}
+    figures = {name: draw(found) for name, draw in _FIGURES.items() if asked_for.get(name, True)}
     texts = {
         "tenancy.json": json.dumps(document, indent=1) + "\n",
         "tenancy.csv": table.getvalue(),
