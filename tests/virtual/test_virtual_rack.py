@@ -114,6 +114,10 @@ def test_a_drive_is_written_and_read_on_its_guest_wherever_it_is(up: CommandLine
             bench.device("srv3", "p2"), Expected(elsewhere.serial, 3, 5), soon(COMES_WITHIN_S), sectors=64
         )
         assert found.is_right, found
+        # The guard knows it again where the switch has brought it.
+        moved = bench.drive("srv3", "p2"), bench.device("srv3", "p2")
+        with guard.writable("d01", *moved, soon(COMES_WITHIN_S)) as permit:
+            RackProbe(bench.host("srv3"), CLOCK).write(permit, soon(COMES_WITHIN_S), sectors=64, generation=4, seed=5)
         bench.equipment.fabric.apply(Full(lab.baseline_map()), soon(60))
         once_online(drive, soon(COMES_WITHIN_S))
     store.close()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from rackloop.abilities import BlockDevice, BlockUsage, Claim, Drive, DriveIdentity, WritableDrive
@@ -281,8 +281,8 @@ def _shared_on_bench(identity: DriveIdentity, seen: Sequence[DriveIdentity]) -> 
     if len(sharing) > 1:
         yield f"{len(sharing)} drives on the bench share its serial or an identifier"
     for other in sharing:
-        if other != identity:
-            shared = ", ".join(
-                f"{name} {value}" for name, value in sorted(mine & unique_of(other.serial, other.identifiers))
-            )
+        its = unique_of(other.serial, other.identifiers)
+        # Its path and slot are not compared: the switch may have moved it since it was seen.
+        if its != mine or replace(other, identifiers={}) != replace(identity, identifiers={}):
+            shared = ", ".join(f"{name} {value}" for name, value in sorted(mine & its))
             yield f"another drive on the bench, {other.model} {other.serial}, has the same {shared}"

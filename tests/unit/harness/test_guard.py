@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -56,6 +57,17 @@ def test_identifiers_are_compared_whatever_their_spelling(case: Case) -> None:
     case.reports(model="RL  SATA SSD   ", serial=" RL000001", identifiers={"wwn": "0x5000C500A0000001"})
     case.seen = []
     case.mint().close()
+
+
+@pytest.mark.parametrize("place", ["by_path", "slot"])
+def test_a_drive_that_has_moved_since_it_was_seen_is_itself(case: Case, place: str) -> None:
+    seen = [replace(case.identity, identifiers={**case.identity.identifiers, place: where}) for where in ("1", "2")]
+    case.seen = seen[:1]
+    case.reports(identifiers=seen[1].identifiers)
+    case.mint().close()
+    # Two at once are two drives, however alike.
+    case.seen = seen
+    assert any("2 drives on the bench share its serial" in reason for reason in case.reasons())
 
 
 REASONS: dict[str, tuple[Callable[[Case], object], str]] = {
