@@ -15,6 +15,11 @@ use crate::tally::Tally;
 use crate::target::Target;
 use crate::uevent::{Arrivals, Device};
 
+/// A look that takes longer than the pace is followed by a rest of so many times its length: several ports that are looked
+/// at without a pause leave no time, on a slow processor, for the kernel and udev, which bring the drive.
+const RESTS: u64 = 9;
+const LONGEST_REST_NS: u64 = 50_000_000;
+
 /// A command to wait for a drive.
 #[derive(Debug)]
 pub struct Arm {
@@ -123,9 +128,19 @@ impl Prober {
                     seen.last_back_ns = Some(now_ns());
                 }
             }
-            let next_ns = begin_ns.saturating_add(self.poll_ns).min(arm.until_ns);
-            sleep_until(next_ns, self.spins);
+            let next_ns = self.next_look_ns(begin_ns, now_ns());
+            sleep_until(next_ns.min(arm.until_ns), self.spins);
         }
+    }
+
+    /// When to look again after a look without success. An export's answers are held by its server, not looked for.
+    fn next_look_ns(&self, begin_ns: u64, end_ns: u64) -> u64 {
+        let took_ns = end_ns - begin_ns;
+        let paced_ns = begin_ns.saturating_add(self.poll_ns);
+        if took_ns <= self.poll_ns || nbd::uri::NbdUri::is_meant(&self.name) {
+            return paced_ns;
+        }
+        paced_ns.max(end_ns + (RESTS * took_ns).min(LONGEST_REST_NS))
     }
 
     /// One read. `None` if the deadline passed while it was held; its result is ignored.
@@ -251,6 +266,17 @@ mod tests {
         sector::fill(&mut sector, &drive, 0, 1, 0);
         std::fs::write(folder.join(serial), sector).expect("a drive");
         drive
+    }
+
+    #[test]
+    fn a_slow_look_at_a_port_is_followed_by_a_rest() {
+        let prober = |name| Prober::new(name, 0, 200, false, None, Arrivals::default(), None);
+        let port = prober("/dev/disk/by-path/pci-0000:01:00.0");
+        assert_eq!(port.next_look_ns(1_000, 151_000), 201_000);
+        assert_eq!(port.next_look_ns(0, 3_000_000), 30_000_000);
+        assert_eq!(port.next_look_ns(0, 5_000_000_000), 5_050_000_000);
+        let export = prober("nbd+unix:///d01?socket=/run/rackd");
+        assert_eq!(export.next_look_ns(0, 3_000_000), 200_000);
     }
 
     #[test]
