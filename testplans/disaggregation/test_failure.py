@@ -245,12 +245,14 @@ def test_failure(
 ) -> None:
     """Per policy: servers fail one after the other while clients work, then drives."""
     shape, may_fail = _shape(rack.lab, parameters), _victims(rack.lab, parameters)
+    # Often enough to meet every failure; slow servers have slow clients.
+    pause_s = parameters["patience_s"] / 20
     for name in parameters["policies"]:
         policy = Redistribution(name)
         with StorageRack(rack, labels, shape.servers).open() as storage:
             failover = _deployed(storage, FailureController(shape, policy), parameters)
             victims = [rack.chance.choice(may_fail) for _ in range(parameters["repeats"])]
-            with storage.repeating([client.step for client in failover.clients], lambda: 0.05):
+            with storage.repeating([client.step for client in failover.clients], lambda: pause_s):
                 for number, server in enumerate(victims):
                     _lose_and_bring_back(failover, [server], parameters["fault"])
                     progress(number + 1, len(victims), f"servers failed ({policy})")

@@ -136,6 +136,23 @@ def test_closing_a_host_that_hangs_takes_no_longer_than_a_farewell(tmp_path: Pat
         assert CLOCK.now_ns() < begun_ns + 2 * GRACE_S * 1e9
 
 
+def test_a_server_that_is_given_up_is_not_waited_for(sshd: Sshd, host: SshHost) -> None:
+    process = host.start(("sh", "-c", "echo up; sleep 1000"))
+    stream = host.open_stream(("sh", "-c", "echo up; exec cat"))
+    assert process.read_line(soon()) == stream.read_line(soon()) == "up"
+    sshd.hang()
+    begun_ns = CLOCK.now_ns()
+    host.give_up()
+    for running in (process, stream):
+        with pytest.raises(NotConnected, match="srv1: sh -c 'echo up"):
+            running.read_line(soon())
+    stream.close()
+    process.kill()
+    assert CLOCK.now_ns() < begun_ns + GRACE_S * 1e9
+    # Used again, it is connected to again.
+    assert host.run(("echo", "back"), soon()).stdout == "back\n"
+
+
 def test_a_closed_host_runs_nothing(sshd: Sshd) -> None:
     host = SshHost(sshd.access(), CLOCK)
     host.close()

@@ -97,6 +97,7 @@ class SshHost:
         self._running: set[SshProcess] = set()
         self._apart: set[SshStream] = set()
         self._has_orphans = False
+        self._is_given_up = False
         self._folder = ""
         self._is_closed = False
 
@@ -204,6 +205,19 @@ class SshHost:
                 self._clock.sleep_until_ns(self._clock.now_ns() + round(pause_s * 1e9))
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
+    def give_up(self) -> None:
+        """Drop every connection at once, for a server that is gone: nothing is asked of it until it is next used.
+
+        What ran there is lost, which whoever waits for it is told, and ended by its watchdog or with the server.
+        """
+        with self._lock:
+            apart = tuple(self._apart)
+        for stream in apart:
+            stream.give_up()
+        self._is_given_up = True
+        if (connection := self._connection) is not None:
+            connection.close()
+
     def close(self) -> None:
         """Kill what is running, remove the private folder, disconnect. Closing twice does nothing.
 
@@ -217,9 +231,9 @@ class SshHost:
         stuck = complaints(process.kill for process in running)
         deadline = Deadline.after(self._clock, _FAREWELL_S)
         with contextlib.suppress(RackloopError):
-            if self._has_orphans:
+            if self._has_orphans and not self._is_given_up:
                 self._connected(deadline)
-            if self._folder:
+            if self._folder and not self._is_given_up:
                 self.run(("rm", "-rf", "--", self._folder), deadline)
         with self._lock:
             self._is_closed = True
@@ -327,6 +341,7 @@ class SshHost:
             self._do(connection, ("sh", "-c", END_ALL, "kill", self._label), deadline)
         with self._lock:
             self._has_orphans = False
+        self._is_given_up = False
 
     def _do(self, connection: Connection, argv: Sequence[str], deadline: Deadline) -> None:
         """Run a short command of our own to its end, whether or not there is room for another."""

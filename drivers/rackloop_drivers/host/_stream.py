@@ -14,6 +14,7 @@ class _Host(Protocol):
     """The host that has the connection."""
 
     def start(self, argv: Sequence[str], *, is_stream: bool = False) -> SshProcess: ...
+    def give_up(self) -> None: ...
     def close(self) -> None: ...
 
 
@@ -59,6 +60,10 @@ class SshStream:
     def kill(self) -> None:
         """As :meth:`close`."""
         self.close()
+
+    def give_up(self) -> None:
+        """Drop the connection, asking nothing of the server; what waits for the command is told that it is lost."""
+        self._host.give_up()
 
     def close(self) -> None:
         """Kill the command where it still runs, and disconnect; closing twice does nothing. Raises as SshHost does."""

@@ -117,6 +117,9 @@ class RecordedServer:
     def write_file(self, path: str, content: bytes, deadline: Deadline, *, mode: int = 0o600) -> None:
         raise NotImplementedError
 
+    def give_up(self) -> None:
+        return None
+
     def reconnect(self, deadline: Deadline) -> None:
         return None
 
