@@ -202,13 +202,15 @@ class Failover:
     def _await_loss(self, server: str) -> list[Future[None]]:
         """Hear every server again and again until one is given up, which must be this one; the listeners, ending."""
         storage, over, lock = self.storage, Event(), Lock()
+        # A server is given up after two questions in vain, which its patience has room for.
+        answers_s = max(1.0, self.patience_s / 2)
         beats = Heartbeats(self.controller.up, self.patience_s, storage.now_s())
 
         def listen(name: str) -> None:
             while not over.is_set():
                 # Who does not answer keeps only its own listener waiting.
                 try:
-                    storage.rack.bench.host(name).run(("true",), storage.rack.deadline(2 * self.patience_s))
+                    storage.rack.bench.host(name).run(("true",), storage.rack.deadline(answers_s))
                 except LabError:
                     with lock:
                         beats.missed(name)
