@@ -38,14 +38,25 @@ def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
 
 
 def faults(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
-    """Every server."""
-    return [f"{parameters['times']} power_loss of {server}" for server in lab.servers]
+    """Every server whose drives may all be taken away. Raises NotSupported where each has one that may not."""
+    return [f"{parameters['times']} power_loss of {server}" for server in _may_lose_power(lab)]
 
 
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     """A server boots in a minute; a simulated one is faster."""
     each_s = 1.2 if lab.kind == "mock" else 60.0
     return each_s * len(faults(lab, parameters)) * float(parameters["times"])
+
+
+def _may_lose_power(lab: Lab) -> list[str]:
+    kept = [drive for server in lab.servers for drive in lab.drives_of(server) if not lab.drives[drive].scratch]
+    servers = [server for server in lab.servers if not set(kept) & set(lab.drives_of(server))]
+    if not servers:
+        raise NotSupported(
+            f"every server of {lab.name} has a drive that is not scratch: true, and no fault takes those away: "
+            + ", ".join(kept)
+        )
+    return servers
 
 
 def test_power_loss(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
@@ -56,7 +67,7 @@ def test_power_loss(rack: Rack, parameters: Mapping[str, Any], measure: Measure,
     for drive in drives.servers:
         drives.identify(drive)
     times = range(int(parameters["times"]))
-    servers = list(rack.lab.servers)
+    servers = _may_lose_power(rack.lab)
     for done, server in enumerate(servers):
         progress(done, len(servers), f"power_loss of {server}")
         answers, boots_s = [], []

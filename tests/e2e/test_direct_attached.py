@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from contextlib import closing
 
+import yaml
+
 from rackloop.faults import KINDS
-from rackloop.lab import LabState
+from rackloop.lab import LabState, load_lab
 from rackloop.safety.store import open_store
 from rackloop.safety.undo import Journal
 from tests.deadlines import CLOCK
@@ -68,3 +70,14 @@ def test_what_would_be_done_to_a_real_rack_is_shown(rackloop: CommandLine) -> No
     assert shown.status == 0, shown
     for said in ("1 hot_unplug of fast1", "1 device_off of shelf1-1", "1 power_loss of node2", "nothing was touched"):
         assert said in shown.out
+
+
+def test_a_server_with_a_drive_that_is_kept_does_not_lose_its_power(rackloop: CommandLine) -> None:
+    lab = load_lab(LAB)
+    description = yaml.safe_load(lab.source.read_text())
+    first, second = lab.servers
+    for server, losing in ((first, f"power_loss of {second}"), (second, "it is skipped: every server of")):
+        description["drives"][lab.drives_of(server)[0]]["scratch"] = False
+        shown = rackloop("run", "direct-attached", "--lab", rackloop.write("kept.yaml", description), "--dry-run")
+        assert losing in shown.out, shown
+        assert f"power_loss of {server}" not in shown.out
