@@ -206,9 +206,9 @@ class SshHost:
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     def give_up(self) -> None:
-        """Drop every connection at once, for a server that is gone: nothing is asked of it until it is next used.
+        """Drop every connection to a server that is gone, without a question to it; the next call connects again.
 
-        What ran there is lost, which whoever waits for it is told, and ended by its watchdog or with the server.
+        Calls that wait for what ran there raise NotConnected; its watchdog ends it, if the server still runs.
         """
         with self._lock:
             apart = tuple(self._apart)

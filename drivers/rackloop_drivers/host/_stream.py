@@ -62,7 +62,7 @@ class SshStream:
         self.close()
 
     def give_up(self) -> None:
-        """Drop the connection, asking nothing of the server; what waits for the command is told that it is lost."""
+        """Drop the connection without a question to the server; calls that wait for the command raise NotConnected."""
         self._host.give_up()
 
     def close(self) -> None:

@@ -133,7 +133,7 @@ impl Prober {
         }
     }
 
-    /// When to look again after a look without success. An export's answers are held by its server, not looked for.
+    /// The time of the next look after one without success. A busy export holds the answer itself, and needs no rest.
     fn next_look_ns(&self, begin_ns: u64, end_ns: u64) -> u64 {
         let took_ns = end_ns - begin_ns;
         let paced_ns = begin_ns.saturating_add(self.poll_ns);
