@@ -49,12 +49,14 @@ def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
 
 
 def _may_lose_power(lab: Lab) -> list[str]:
-    kept = [drive for server in lab.servers for drive in lab.drives_of(server) if not lab.drives[drive].scratch]
-    servers = [server for server in lab.servers if not set(kept) & set(lab.drives_of(server))]
+    kept = {
+        server: [drive for drive in lab.drives_of(server) if not lab.drives[drive].scratch] for server in lab.servers
+    }
+    servers = [server for server, drives in kept.items() if not drives]
     if not servers:
         raise NotSupported(
             f"every server of {lab.name} has a drive that is not scratch: true, and no fault takes those away: "
-            + ", ".join(kept)
+            + ", ".join(drive for drives in kept.values() for drive in drives)
         )
     return servers
 

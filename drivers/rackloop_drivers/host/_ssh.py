@@ -231,10 +231,11 @@ class SshHost:
         stuck = complaints(process.kill for process in running)
         deadline = Deadline.after(self._clock, _FAREWELL_S)
         with contextlib.suppress(RackloopError):
-            if self._has_orphans and not self._is_given_up:
-                self._connected(deadline)
-            if self._folder and not self._is_given_up:
-                self.run(("rm", "-rf", "--", self._folder), deadline)
+            if not self._is_given_up:
+                if self._has_orphans:
+                    self._connected(deadline)
+                if self._folder:
+                    self.run(("rm", "-rf", "--", self._folder), deadline)
         with self._lock:
             self._is_closed = True
         if self._watchdog and not stuck:
@@ -328,6 +329,7 @@ class SshHost:
                 # Another thread may have closed this host meanwhile, and nobody would close the connection again.
                 self._must_be_open()
                 self._connection, self._watchdog = connection, watchdog
+                self._is_given_up = False
         except BaseException:
             connection.close()
             raise
@@ -341,7 +343,6 @@ class SshHost:
             self._do(connection, ("sh", "-c", END_ALL, "kill", self._label), deadline)
         with self._lock:
             self._has_orphans = False
-        self._is_given_up = False
 
     def _do(self, connection: Connection, argv: Sequence[str], deadline: Deadline) -> None:
         """Run a short command of our own to its end, whether or not there is room for another."""
