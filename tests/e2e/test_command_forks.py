@@ -21,9 +21,12 @@ PROGRAM = ("env",)
     ids=lambda arguments: arguments[0] + arguments[-1],
 )
 def test_it_says_the_same_and_ends_the_same(rackloop: CommandLine, arguments: tuple[str, ...]) -> None:
-    assert not isinstance(rackloop.start(*arguments).process, subprocess.Popen)
-    assert isinstance(rackloop.start(*arguments, prefix=PROGRAM).process, subprocess.Popen)
-    assert rackloop(*arguments) == rackloop(*arguments, prefix=PROGRAM)
+    forked = rackloop.start(*arguments)
+    assert not isinstance(forked.process, subprocess.Popen)
+    said = forked.end()
+    started = rackloop.start(*arguments, prefix=PROGRAM)
+    assert isinstance(started.process, subprocess.Popen)
+    assert said == started.end()
 
 
 def test_it_has_the_variables_the_folder_and_the_streams_that_it_is_given(
