@@ -93,11 +93,16 @@ def cut(world: World, name: str) -> None:
     world.equipment.power[name].turn_off(world.deadline)
 
 
+def emulate(world: World, model: str) -> None:
+    """Have d01 be a drive of this model."""
+    emulated = world.lab.drives["d01"].model_copy(update={"model": model})
+    world.lab = world.lab.model_copy(update={"drives": {**world.lab.drives, "d01": emulated}})
+
+
 def test_a_drive_of_qemu_that_loses_its_circuit_says_that_a_sector_cannot_be_read(world: World) -> None:
     swap(world)
     assert world.reached.broken == {}
-    emulated = world.lab.drives["d01"].model_copy(update={"model": "QEMU NVMe Ctrl"})
-    world.lab = world.lab.model_copy(update={"drives": {**world.lab.drives, "d01": emulated}})
+    emulate(world, "QEMU NVMe Ctrl")
     reached = world.reached
     assert reached.broken == dict.fromkeys(reached.linked, frozenset({"kernel.medium_error"}))
     assert Part.port("srv1", "p0") in reached.broken
@@ -181,6 +186,14 @@ def test_a_broken_drive_explains_what_its_fault_breaks_there_and_where_it_is_rea
     assert {"uncorrectable_errors", "kernel.medium_error"} <= reached.broken[D01]
     assert "kernel.command_timeout" not in reached.broken[D01]
     assert reached == replace(Disturbed(), broken=reached.broken)
+
+
+def test_a_sas_drive_of_qemu_aborts_the_read_of_a_broken_sector_and_no_other_drive_may(world: World) -> None:
+    break_as(world, "drive:d01", "media_error")
+    assert "kernel.target_error" not in world.reached.broken[D01]
+    emulate(world, "QEMU QEMU HARDDISK")
+    assert "kernel.target_error" in world.reached.broken[D01]
+    assert "kernel.target_error" in world.reached.broken[Part.port("srv1", "p0")]
 
 
 def test_a_broken_drive_that_was_moved_explains_the_port_it_was_moved_to(world: World) -> None:

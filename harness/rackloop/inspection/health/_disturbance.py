@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from rackloop.safety.undo import Entry
 
 _LINKED = frozenset({PartKind.PORT, PartKind.DRIVE})
-_UNPOWERED = frozenset({"slot_power_off", "device_off"})
 _SILENT = frozenset(
     {"kernel.stall", "kernel.command_timeout", "kernel.controller_reset", "kernel.io_error", "kernel.link_slow"}
 )
@@ -55,6 +54,8 @@ BROKEN_BY: Mapping[str, frozenset[str]] = {
 
 # QEMU's NVMe drives, cut off from what they answer with, say of each read that a sector cannot be read.
 _SAID_UNLINKED: Mapping[str, frozenset[str]] = {"QEMU NVMe Ctrl": frozenset({"kernel.medium_error"})}
+# Its SAS drives say that the command was aborted, where a sector cannot be read.
+_SAID_UNREADABLE: Mapping[str, frozenset[str]] = {"QEMU QEMU HARDDISK": frozenset({"kernel.target_error"})}
 
 
 @dataclass(frozen=True)
@@ -122,22 +123,21 @@ class _Reach:
         match part.kind:
             case PartKind.DRIVE:
                 rules = BROKEN_BY.get(fault["kind"], frozenset())
-                for reached in reach_of(self._lab, part, self._circuits):
-                    if reached.kind in _LINKED:
-                        self.broken[reached] = self.broken.get(reached, frozenset()) | rules
+                if rules is _UNREADABLE:
+                    rules |= _SAID_UNREADABLE.get(self._lab.drives[part.name].model, frozenset())
+                for reached in (found for found in reach_of(self._lab, part, self._circuits) if found.kind in _LINKED):
+                    self.broken[reached] = self.broken.get(reached, frozenset()) | rules
             case PartKind.SERVER if fault["kind"] in {"crash", "nmi"}:
                 self.broken[part] = frozenset({"kernel.panic", "kernel.oops"})
                 self._power(part)
             case PartKind.SERVER:
                 self.linked |= [Part.port(part.name, port) for port in self._lab.servers[part.name].ports]
-            case PartKind.SWITCH_PORT:
-                self._link(part)
             case PartKind.CABLING:
                 for number in fault["ports"]:
                     self._link(Part.switch_port(number))
-            case PartKind.SLOT | PartKind.PHY:
+            case PartKind.SWITCH_PORT | PartKind.SLOT | PartKind.PHY:
                 self._link(part)
-                if fault["kind"] in _UNPOWERED:
+                if fault["kind"] in {"slot_power_off", "device_off"}:
                     self.powered |= map(Part.drive, reach_of(self._lab, part).drives)
 
     def _power(self, part: Part) -> None:
