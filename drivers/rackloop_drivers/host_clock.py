@@ -122,9 +122,11 @@ class HostClock:
         """The moment at which the host's clock showed this. Raises ClockUnknown where it is unknown."""
         with self._lock:
             self._require()
-            low_ns, high_ns = self._bounds(theirs_ns)
             if self._is_own:
+                # Each exchange showed its stamp between its own two, so that their bounds have every stamp in them.
+                self._nearest(theirs_ns, 1)
                 return Moment(theirs_ns, 0)
+            low_ns, high_ns = self._bounds(theirs_ns)
             at_ns = (low_ns + high_ns) // 2
             return Moment(at_ns, max(at_ns - low_ns, high_ns - at_ns))
 
@@ -163,19 +165,24 @@ class HostClock:
 
     def _bounds(self, theirs_ns: int) -> tuple[int, int]:
         """The earliest and the latest moment of a stamp."""
+        near = self._nearest(theirs_ns, _NEIGHBOURS)
+        low_ns = max(_earliest(exchange, theirs_ns) for exchange in near)
+        high_ns = min(_latest(exchange, theirs_ns) for exchange in near)
+        if low_ns > high_ns:
+            raise ClockUnknown(f"{_jumped(self._host, low_ns - high_ns)}: its stamps cannot be compared with others")
+        return low_ns, high_ns
+
+    def _nearest(self, theirs_ns: int, most: int) -> list[Exchange]:
+        """At most so many exchanges before a stamp, and so many behind it. Raises ClockUnknown where all are far."""
         place = bisect(self._shown, theirs_ns)
-        near = self._exchanges[max(0, place - _NEIGHBOURS) : place + _NEIGHBOURS]
+        near = self._exchanges[max(0, place - most) : place + most]
         nearest_ns = min(abs(theirs_ns - exchange.theirs_ns) for exchange in near)
         if nearest_ns > _KNOWN_FOR_NS:
             raise ClockUnknown(
                 f"the clock of {self._host} was last looked at {nearest_ns / 1e9:.0f} s from a stamp of its: it cannot "
                 "be compared with others"
             )
-        low_ns = max(_earliest(exchange, theirs_ns) for exchange in near)
-        high_ns = min(_latest(exchange, theirs_ns) for exchange in near)
-        if low_ns > high_ns:
-            raise ClockUnknown(f"{_jumped(self._host, low_ns - high_ns)}: its stamps cannot be compared with others")
-        return low_ns, high_ns
+        return near
 
     def _contradiction(self, exchange: Exchange) -> str | None:
         """The reason for which an exchange and those before it are not of one clock that runs; None where they are."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from threading import Condition, Thread
 from types import TracebackType
 from typing import Any, Self
@@ -16,6 +16,7 @@ from rackloop_drivers.rackd import TruthStream
 _SWITCH = "switch"
 _RACKD = "rackd"
 _ATTACHED = frozenset({"phy_up", "online", "answered"})
+_AWAITED = frozenset({"online", "answered"})
 _KEPT_GENERATIONS = 4096
 _LOSSES = frozenset({"phy_down", "offline", "io_error", "crashed", "held_timeout"})
 EVENTS = frozenset({"executed", *_ATTACHED, *_LOSSES})
@@ -36,7 +37,7 @@ class TruthLog:
         self._records = records
         self._changed = Condition()
         self._executed: dict[int, list[Stage]] = {}
-        self._attached: dict[tuple[int, int], dict[str, Stage]] = {}
+        self._attached: dict[int, dict[int, dict[str, Stage]]] = {}
         self._losses: deque[Mapping[str, Any]] = deque(maxlen=_KEPT_LOSSES)
         self._reader = Thread(target=self._follow, name="attach log", daemon=True)
 
@@ -58,15 +59,18 @@ class TruthLog:
         """
         generation = applied.generation
 
+        def attached() -> dict[str, Stage]:
+            return self._attached.get(generation, {}).get(switch_port, {})
+
         def is_there(stage: str) -> bool:
-            return stage in self._attached.get((generation, switch_port), {})
+            return stage in attached()
 
         with self._changed:
             self._changed.wait_for(lambda: is_there("online"), timeout=deadline.remaining_s())
             if until == "answered" and is_there("online"):
                 left_s = deadline.sooner(_ANSWERED_WITHIN_S).remaining_s()
                 self._changed.wait_for(lambda: is_there("answered"), timeout=left_s)
-            seen = [*self._executed.get(generation, ()), *self._attached.get((generation, switch_port), {}).values()]
+            seen = [*self._executed.get(generation, ()), *attached().values()]
         return sorted(seen, key=lambda stage: stage.at_ns)
 
     def first_loss(
@@ -92,16 +96,13 @@ class TruthLog:
                 self._losses.append(record)
             elif name == "executed":
                 self._executed[generation] = _of_the_switch(record)
-                self._forget_before(generation - _KEPT_GENERATIONS)
+                for kept in (self._executed, self._attached):
+                    kept.pop(generation - _KEPT_GENERATIONS, None)
             elif name in _ATTACHED and not (name == "answered" and _is_of_another(record)):
-                self._attached.setdefault((generation, record["switch_port"]), {})[name] = _stage(record)
-            self._changed.notify_all()
-
-    def _forget_before(self, generation: int) -> None:
-        if self._executed.pop(generation, None) is not None:
-            gone: Iterable[tuple[int, int]] = [key for key in self._attached if key[0] == generation]
-            for key in gone:
-                del self._attached[key]
+                ports = self._attached.setdefault(generation, {})
+                ports.setdefault(record["switch_port"], {})[name] = _stage(record)
+                if name in _AWAITED:
+                    self._changed.notify_all()
 
 
 def _stage(record: Mapping[str, Any], name: str | None = None) -> Stage:

@@ -108,9 +108,10 @@ class Tail:
         if newline:
             self.status = int(number)
         elif not found:
-            most = min(len(self._mark) - 1, len(data))
-            held = next((size for size in range(most, 0, -1) if self._mark.startswith(data[-size:])), 0)
-            output = data[: len(data) - held]
+            # The mark has one zero byte, its first: what is behind the last one may go on to be the mark.
+            begun = data.rfind(b"\0")
+            if begun >= 0 and self._mark.startswith(data[begun:]):
+                output = data[:begun]
         self._held = data[len(output) :]
         return output
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import socket
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager
@@ -240,7 +241,8 @@ class _LineSocket:
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self.path = path
-        self._received = b""
+        self._whole: deque[bytes] = deque()
+        self._partial = b""
         self._socket = _connect(path, Deadline.after(clock, _CONNECT_S))
 
     def send(self, message: Mapping[str, Any]) -> None:
@@ -250,16 +252,17 @@ class _LineSocket:
 
     def receive(self, deadline: Deadline | None = None) -> dict[str, Any]:
         """The next line. Raises NotConnected at the end of the stream, DeadlineExceeded past ``deadline``."""
-        while b"\n" not in self._received:
+        while not self._whole:
             with self._explained():
                 self._socket.settimeout(None if deadline is None else max(deadline.remaining_s(), 1e-6))
                 chunk = self._socket.recv(1 << 16)
             if not chunk:
                 raise NotConnected(f"rackd closed its control socket {self.path}; did it end? start the lab again")
-            self._received += chunk
-        line, self._received = self._received.split(b"\n", 1)
+            *lines, self._partial = (self._partial + chunk).split(b"\n")
+            self._whole.extend(lines)
+        line = self._whole.popleft()
         try:
-            message = json.loads(line)
+            message = json.loads(line.decode())
         except ValueError as error:
             raise ProtocolError(f"rackd at {self.path} sent a line that is not JSON: {line[:80]!r}") from error
         if not isinstance(message, dict):

@@ -150,6 +150,8 @@ def test_a_clock_of_ones_own_needs_no_error_and_is_held_to_it() -> None:
     assert clock.is_own
     moment = clock.moment(500 * MS)
     assert (moment.at_ns, moment.error_ns) == (500 * MS, 0)
+    with pytest.raises(ClockUnknown, match="looked at 61 s from a stamp"):
+        clock.moment(62 * S)
     # The exchanges alone say as much as they can.
     assert abs(clock.offset().offset_ns) <= clock.offset().error_ns <= 10 * MS
     ahead = Simulated(S, [0])
