@@ -178,6 +178,16 @@ def test_a_header_after_a_semicolon_is_looked_up_beside_the_one_before() -> None
     ]
 
 
+def test_a_request_that_was_read_in_another_line_is_not_read_again() -> None:
+    first, second = (codec.parse_line(b"*ESE %d;:ROUT:LOAD (@1!101);:TRIG %d" % (tag, tag), 160) for tag in (8, 9))
+    assert first[1] is second[1]
+    assert [unit.request for unit in second] == [
+        m.SetEventEnable(9),
+        m.LoadPartial(PortMap.of([(1, 101)])),
+        m.Trigger(9),
+    ]
+
+
 def test_empty_commands_are_no_commands() -> None:
     assert understood(b" ; ;*CLS;; ") == [m.ClearStatus()]
     assert not codec.parse_line(b"", PORTS)

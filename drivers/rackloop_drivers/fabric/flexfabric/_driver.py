@@ -147,7 +147,8 @@ class FlexFabric:
     def _execute(self, change: MapChange, before: LiveMap, command: m.Request, deadline: Deadline) -> Applied:
         """Have ``change`` executed by ``command``, which was prepared for the live map ``before``."""
         self._staged = None
-        ports = tuple(sorted(disturbed_ports(before.pairs, change.after(before.pairs))))
+        intended = change.after(before.pairs)
+        ports = tuple(sorted(disturbed_ports(before.pairs, intended)))
         attempt = 1
         while True:
             commanded_ns = self.session.clock.now_ns()
@@ -168,7 +169,7 @@ class FlexFabric:
                 now_ns = self.session.clock.now_ns()
                 applied = Applied(before.generation + 1, sent.begun_ns, now_ns, sent.written_ns)
                 with _already_told():
-                    self._check_followed(change, before, ports, answers)
+                    self._check_followed(intended, before.generation + 1, ports, answers)
                 return applied
             attempt += 1
             self._stage(change, deadline, before)
@@ -217,15 +218,16 @@ class FlexFabric:
         )
 
     def _check_followed(
-        self, change: MapChange, before: LiveMap, ports: Collection[int], answers: Sequence[Any]
+        self, intended: PortMap, generation: int, ports: Collection[int], answers: Sequence[Any]
     ) -> None:
-        """Compare the ports a change disturbed with what was meant; a stuck port acknowledges and stays put.
+        """Compare the ports a change disturbed with what was meant, as of the generation that the change made.
+
+        A stuck port acknowledges and stays put.
 
         ``answers`` are those to :func:`_look` behind the trigger. They say nothing where another change followed.
         """
-        intended = change.after(before.pairs)
         first, pairs, last = answers
-        if not before.generation + 1 == first == last:
+        if not generation == first == last:
             return
         stuck = sorted(port for port in ports if pairs.peer_of(port) != intended.peer_of(port))
         if stuck:

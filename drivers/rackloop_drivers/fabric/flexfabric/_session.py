@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from threading import RLock
 from typing import Any, NamedTuple
 
@@ -103,11 +103,9 @@ class FlexFabricSession:
         """The last exchanges, oldest first."""
         return [_exchange(*entry) for entry in tuple(self._log)]
 
-    @contextmanager
-    def exclusive(self) -> Iterator[None]:
-        """Keep other threads off the wire: what is staged belongs to the connection."""
-        with self._lock:
-            yield
+    def exclusive(self) -> AbstractContextManager[object]:
+        """A block that keeps other threads off the wire: what is staged belongs to the connection."""
+        return self._lock
 
     def connect(self, deadline: Deadline) -> None:
         """Connect, check that a FlexFabric answers, and take the control lock where the session has a token."""

@@ -96,8 +96,15 @@ def _spellings(pattern: str) -> set[str]:
 
 
 _BY_HEADER = {spelling: entry for entry in _TABLE for spelling in _spellings(entry.pattern)}
-_BY_REQUEST = {entry.request: entry for entry in _TABLE}
-_SHORTEST = {entry.request: min(_spellings(entry.pattern), key=len) for entry in _TABLE}
+_ANSWERS = {entry.request: entry.answer for entry in _TABLE if entry.answer is not None}
+# Of each request the header from the root, and the name and kind of each of its parameters.
+_WRITTEN = {
+    entry.request: (
+        header if (header := min(_spellings(entry.pattern), key=len)).startswith("*") else f":{header}",
+        tuple(zip((field.name for field in fields(entry.request)), entry.parameters, strict=True)),
+    )
+    for entry in _TABLE
+}
 _HEADER = re.compile(r"(:?)([A-Za-z]+(?::[A-Za-z]+)*\??|\*[A-Za-z]+\??)")
 
 
@@ -116,12 +123,8 @@ _LONGEST_REMEMBERED = 256
 def parse_line(line: bytes, port_count: int) -> Sequence[Unit]:
     """The units of a line to a switch with ``port_count`` ports. Never raises, whatever the bytes.
 
-    Controllers repeat themselves, so the last thousand short lines are remembered.
+    Controllers repeat their requests in ever new lines, so the last thousand short requests are remembered.
     """
-    return (_parse_short if len(line) <= _LONGEST_REMEMBERED else _parse_line)(line, port_count)
-
-
-def _parse_line(line: bytes, port_count: int) -> tuple[Unit, ...]:
     try:
         text = line.decode("ascii")
     except UnicodeDecodeError:
@@ -130,12 +133,10 @@ def _parse_line(line: bytes, port_count: int) -> tuple[Unit, ...]:
     path = ""
     for part in text.split(";"):
         if stripped := part.strip():
-            units.append(unit := _parse(stripped, path, port_count))
+            read = _parse_short if len(stripped) <= _LONGEST_REMEMBERED else _parse
+            units.append(unit := read(stripped, path, port_count))
             path = unit.path
-    return tuple(units)
-
-
-_parse_short = lru_cache(maxsize=1024)(_parse_line)
+    return units
 
 
 def _parse(text: str, path: str, port_count: int) -> Unit:
@@ -158,6 +159,9 @@ def _parse(text: str, path: str, port_count: int) -> Unit:
         return Unit(None, refusal, next_path)
 
 
+_parse_short = lru_cache(maxsize=1024)(_parse)
+
+
 def _build(entry: _Entry, text: str, port_count: int) -> m.Request:
     given = p.split_parameters(text)
     if len(given) > len(entry.parameters):
@@ -170,11 +174,9 @@ def _build(entry: _Entry, text: str, port_count: int) -> m.Request:
 
 def format_request(request: m.Request) -> str:
     """The request in its shortest spelling, from the root: ``:ROUT:GEN?``, ``*IDN?``."""
-    header = _SHORTEST[type(request)]
-    given = (getattr(request, field.name) for field in fields(request))
-    kinds = _BY_REQUEST[type(request)].parameters
-    text = ",".join(kind.write(value) for kind, value in zip(kinds, given, strict=True) if value is not None)
-    root = header if header.startswith("*") else f":{header}"
+    root, parameters = _WRITTEN[type(request)]
+    given = [(kind, getattr(request, name)) for name, kind in parameters]
+    text = ",".join([kind.write(value) for kind, value in given if value is not None])
     return f"{root} {text}" if text else root
 
 
@@ -190,21 +192,15 @@ class Line:
 def format_line(requests: tuple[m.Request, ...]) -> Line:
     """The line that asks all of this."""
     text = ";".join(map(format_request, requests)).encode("ascii") + b"\n"
-    return Line(text, tuple(_answer_kind(query).read for query in requests if isinstance(query, m.Query)))
+    return Line(text, tuple([_ANSWERS[type(query)].read for query in requests if isinstance(query, m.Query)]))
 
 
 def format_answer(query: m.Query[T], value: T) -> str:
     """The switch's answer to ``query``."""
-    return _answer_kind(query).write(value)
+    return _ANSWERS[type(query)].write(value)
 
 
 def parse_answer(query: m.Query[T], text: str) -> T:
     """The value of the switch's answer to ``query``. Raises ``ValueError`` where it cannot be an answer to it."""
-    value: T = _answer_kind(query).read(text)
+    value: T = _ANSWERS[type(query)].read(text)
     return value
-
-
-def _answer_kind(query: m.Query[Any]) -> answers.Answer:
-    kind = _BY_REQUEST[type(query)].answer
-    assert kind is not None, query  # noqa: S101 - the table gives every query an answer
-    return kind
