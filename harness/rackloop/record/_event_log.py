@@ -69,8 +69,8 @@ class EventLog:
         self.path = path
         self.problem: str | None = None
         self._clock = clock
-        self._seq = 0
-        self._lock = Lock()
+        self._seq = self._written = self._synced = 0
+        self._lock, self._syncing = Lock(), Lock()
         self._is_closed = False
         self._listeners: list[Callable[[Stamped], None]] = []
         try:
@@ -91,26 +91,38 @@ class EventLog:
             stamped = Stamped(self._seq, self._clock.now_ns(), event)
             if self.problem is None:
                 record = {"seq": stamped.seq, "t_ns": stamped.t_ns, "kind": event.kind, **vars(event)}
-                line = _ENCODER.encode(record).encode() + b"\n"
                 try:
-                    _write_all(self._fd, line)
-                    if durable:
-                        os.fdatasync(self._fd)
+                    _write_all(self._fd, _ENCODER.encode(record).encode() + b"\n")
+                    self._written = stamped.seq
                 except OSError as error:
                     self.problem = unwritable(self.path.parent, error)
-            if durable and self.problem is not None:
-                raise LabError(self.problem)
+        if durable:
+            self._sync(stamped.seq)
         for listener in self._listeners:
             listener(stamped)
         return stamped
 
+    def _sync(self, seq: int) -> None:
+        """Have the events up to this one on disk, while others may be written."""
+        with self._syncing:
+            if self.problem is None and self._synced < seq:
+                written = self._written
+                try:
+                    os.fdatasync(self._fd)
+                    self._synced = written
+                except OSError as error:
+                    self.problem = unwritable(self.path.parent, error)
+            if self.problem is not None:
+                raise LabError(self.problem)
+
     def close(self) -> None:
         """Flush to disk and close; the log takes no more events. Closing twice does no harm."""
-        with self._lock:
+        with self._syncing, self._lock:
             if not self._is_closed:
                 self._is_closed = True
                 try:
                     os.fsync(self._fd)
+                    self._synced = self._written
                 except OSError as error:
                     self.problem = self.problem or unwritable(self.path.parent, error)
                 finally:

@@ -1,8 +1,11 @@
 """The event stream: numbered, read back whole, honest about what a killed run leaves."""
 
+import errno
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Semaphore
 
 import pytest
 
@@ -62,6 +65,78 @@ def test_on_a_full_disk_no_act_is_announced_and_what_is_done_goes_on(tmp_path: P
     log.close()
     (first,) = read_events(log.path)
     assert first.event.kind == "act.announced"
+
+
+ANNOUNCED = ActAnnounced(act=1, test="t", ability="fabric", what={})
+
+
+class SlowDisk:
+    """A disk that has what it was told to keep once it is ``let``; it tells that it was ``asked``."""
+
+    def __init__(self) -> None:
+        self.asked, self.let = Semaphore(0), Semaphore(0)
+        self.has: list[int] = []
+        self.error: OSError | None = None
+
+    def fdatasync(self, fd: int) -> None:
+        lines = Path(f"/proc/self/fd/{fd}").read_bytes().count(b"\n")
+        self.asked.release()
+        assert self.let.acquire(timeout=10)
+        if self.error is not None:
+            raise self.error
+        self.has.append(lines)
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> SlowDisk:
+    slow = SlowDisk()
+    monkeypatch.setattr(os, "fdatasync", slow.fdatasync)
+    return slow
+
+
+def test_others_are_written_while_one_is_on_its_way_to_the_disk(tmp_path: Path, disk: SlowDisk) -> None:
+    log = EventLog(tmp_path / "events.jsonl", VirtualClock())
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(log.write, ANNOUNCED, durable=True)
+        assert disk.asked.acquire(timeout=10)
+        log.write(ActDone(act=1, test="t"))
+        later = [threads.submit(log.write, ANNOUNCED, durable=True) for _ in range(2)]
+        while len(list(read_events(log.path))) < 4:
+            pass
+        assert not first.done()
+        disk.let.release(3)
+        assert first.result().seq == 1
+        assert {one.result().seq for one in later} == {3, 4}
+    # Those that were written meanwhile are on the disk by one way to it.
+    assert disk.has == [1, 4]
+    log.close()
+
+
+def test_what_the_disk_refuses_is_refused_to_all_that_wait_for_it(tmp_path: Path, disk: SlowDisk) -> None:
+    log = EventLog(tmp_path / "events.jsonl", VirtualClock())
+    disk.error = OSError(errno.EIO, "Input/output error")
+    with ThreadPoolExecutor() as threads:
+        waiting = [threads.submit(log.write, ANNOUNCED, durable=True) for _ in range(2)]
+        while len(list(read_events(log.path))) < 2:
+            pass
+        disk.let.release(2)
+        for one in waiting:
+            with pytest.raises(LabError, match="Input/output error"):
+                one.result()
+    log.close()
+
+
+def test_what_was_written_before_the_log_ended_is_on_the_disk(tmp_path: Path, disk: SlowDisk) -> None:
+    log = EventLog(tmp_path / "events.jsonl", VirtualClock())
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(log.write, ANNOUNCED, durable=True)
+        assert disk.asked.acquire(timeout=10)
+        ending = threads.submit(log.close)
+        disk.let.release()
+        ending.result()
+        assert first.result().seq == 1
+    with pytest.raises(LabError, match="has ended"):
+        log.write(ANNOUNCED, durable=True)
 
 
 def test_a_half_written_last_line_is_passed_over(tmp_path: Path) -> None:

@@ -24,20 +24,7 @@ from rackloop.abilities import (
 from rackloop.clock import Deadline
 from rackloop.errors import FabricError, NotSupported, StaleGeneration
 from rackloop.portmap import Full, MapChange, inverse
-from rackloop.record.acts import (
-    Act,
-    ChangeMap,
-    DropSignal,
-    FlapSignal,
-    InverseAct,
-    ResetLink,
-    RestoreBootMap,
-    RestorePower,
-    SaveBootMap,
-    SettleSignal,
-    TurnOff,
-    TurnOn,
-)
+from rackloop.record import acts
 from rackloop.safety.undo._recorder import ActRecorder, IntendedAct
 
 T = TypeVar("T")
@@ -126,7 +113,7 @@ class JournalledFabric(FabricFilter):
         """Keep the live map as the power-on map, having journalled the one it replaces."""
         before = self._fabric.boot_map(deadline)
         self._recorder.perform(
-            SWITCH, SaveBootMap(), [RestoreBootMap(before)], lambda: self._fabric.save_boot_map(deadline)
+            SWITCH, acts.SaveBootMap(), [acts.RestoreBootMap(before)], lambda: self._fabric.save_boot_map(deadline)
         )
 
     def _on_map(self, act: Callable[[LiveMap], T], deadline: Deadline, on: LiveMap | None) -> T:
@@ -176,7 +163,7 @@ class JournalledFabric(FabricFilter):
     def _intend(self, change: MapChange, live: LiveMap, *, is_staged: bool = False) -> IntendedAct:
         if kept := self._recorder.kept_links:
             kept.require_map(live.pairs, change.after(live.pairs))
-        act = ChangeMap(change, live.generation, staged=is_staged or None)
+        act = acts.ChangeMap(change, live.generation, staged=is_staged or None)
         return self._recorder.intend(SWITCH, act, inverse(change, live.pairs))
 
     def _make(self, intended: IntendedAct, act: Callable[[], Applied], change: MapChange, live: LiveMap) -> Applied:
@@ -201,7 +188,7 @@ class JournalledPhyControl(PhyFilter):
 
     def drop(self, ports: Collection[int], down_s: float, deadline: Deadline, *, request_id: int) -> None:
         """Take the signal away from ``ports`` for ``down_s``. Raises LinkKept for a drive that keeps its link."""
-        act = DropSignal(frozenset(ports), down_s * 1e3, request_id)
+        act = acts.DropSignal(frozenset(ports), down_s * 1e3, request_id)
         self._disturb(
             ports, act, act.down_ms, deadline, lambda: self._phy.drop(ports, down_s, deadline, request_id=request_id)
         )
@@ -212,7 +199,7 @@ class JournalledPhyControl(PhyFilter):
         """Take the signal away from ``ports`` ``count`` times, ``up_s`` apart. Raises as :meth:`drop` does."""
         self._disturb(
             ports,
-            FlapSignal(frozenset(ports), down_s * 1e3, up_s * 1e3, count, request_id),
+            acts.FlapSignal(frozenset(ports), down_s * 1e3, up_s * 1e3, count, request_id),
             (down_s + up_s) * count * 1e3,
             deadline,
             lambda: self._phy.flap(ports, down_s, up_s, count, deadline, request_id=request_id),
@@ -223,18 +210,18 @@ class JournalledPhyControl(PhyFilter):
         phy = self._phy
         if not isinstance(phy, LinkReset):
             raise NotSupported("nothing in this rack resets links without dropping them")
-        act = ResetLink(frozenset(ports), is_hard)
+        act = acts.ResetLink(frozenset(ports), is_hard)
         self._disturb(ports, act, 0.0, deadline, lambda: phy.reset_link(ports, deadline, is_hard=is_hard))
 
     def _disturb(
-        self, ports: Collection[int], act: Act, lasts_ms: float, deadline: Deadline, make: Callable[[], None]
+        self, ports: Collection[int], act: acts.Act, lasts_ms: float, deadline: Deadline, make: Callable[[], None]
     ) -> None:
         """Make an act that takes the signal of ``ports`` away, whose inverse waits for those that have one now."""
         if kept := self._recorder.kept_links:
             kept.require_signal(ports, self._fabric.live_map(deadline).pairs)
         states = self._fabric.port_states(ports, deadline)
         lit = frozenset(port for port, state in states.items() if state is not PortState.DOWN)
-        self._recorder.perform(SWITCH, act, [SettleSignal(lit, lasts_ms)], make)
+        self._recorder.perform(SWITCH, act, [acts.SettleSignal(lit, lasts_ms)], make)
 
 
 class JournalledPowerPort:
@@ -263,12 +250,12 @@ class JournalledPowerPort:
 
     def _switch(self, deadline: Deadline, *, on: bool) -> None:
         was_on = self._port.is_on(deadline)
-        undo: list[InverseAct] = [RestorePower(was_on)]
+        undo: list[acts.InverseAct] = [acts.RestorePower(was_on)]
         if self._fabric is not None and was_on:
             undo.append(Full(self._fabric.live_map(deadline).pairs))
         self._recorder.perform(
             self._name,
-            TurnOn() if on else TurnOff(),
+            acts.TurnOn() if on else acts.TurnOff(),
             undo,
             lambda: self._port.turn_on(deadline) if on else self._port.turn_off(deadline),
         )
