@@ -21,6 +21,8 @@ from rackloop.safety.store._sqlite import SqliteEngine
 from rackloop.safety.undo import Entry, EntryState, Journal, JournalDamaged
 
 OPEN_1 = Open(frozenset({1}))
+# https://sqlite.org/pragma.html#pragma_synchronous
+FULL = 2
 SWAP = ChangeMap(Partial(PortMap.of([(1, 102)])), 7)
 
 FILL_UP = """
@@ -162,10 +164,16 @@ def test_an_intention_is_synced_and_an_outcome_is_not(journal: Journal) -> None:
     statements: list[str] = []
     engine = journal.store._engine
     assert isinstance(engine, SqliteEngine)
+    # What is known not to have happened need not be on the disk.
+    journal.failed(intend(journal), "refused")
     engine._db.set_trace_callback(statements.append)
     entry = intend(journal)
     assert statements[0] == "PRAGMA synchronous = FULL"
     assert statements[-1] == "COMMIT"
+    statements.clear()
+    intend(journal)
+    assert (statements[0].split()[0], statements[-1]) == ("BEGIN", "COMMIT")
+    assert engine._db.execute("PRAGMA synchronous").fetchone() == (FULL,)
     statements.clear()
     journal.acted(entry, {})
     assert statements == []
@@ -180,8 +188,8 @@ def test_an_outcome_is_written_with_the_next_intention_in_one_synced_transaction
     engine._db.set_trace_callback(statements.append)
     second = intend(journal)
     kinds = [statement.split()[0] for statement in statements]
-    assert kinds == ["PRAGMA", "BEGIN", "UPDATE", "INSERT", "COMMIT"]
-    assert statements[0] == "PRAGMA synchronous = FULL"
+    assert kinds == ["BEGIN", "UPDATE", "INSERT", "COMMIT"]
+    assert engine._db.execute("PRAGMA synchronous").fetchone() == (FULL,)
     other = Journal(open_store(path, VirtualClock()))
     assert [(entry.id, entry.state) for entry in other.standing("lab")] == [
         (second.id, EntryState.INTENDED),

@@ -32,34 +32,35 @@ class SqliteEngine:
         self._path = path
         self._clock = clock
         self._started_ns: int | None = None
+        self._is_synced: bool | None = None
         self._cursors: WeakSet[sqlite3.Cursor] = WeakSet()
         with _explained():
             self._db = sqlite3.connect(path, timeout=0.0, isolation_level=None, check_same_thread=False)
         try:
-            with _explained():
-                self._execute("PRAGMA journal_mode = WAL")
+            self._execute("PRAGMA journal_mode = WAL")
         except BaseException:
             self._db.close()
             raise
 
     def execute(self, sql: str, values: Sequence[object] = ()) -> Iterator[Row]:
         """Carry out a statement."""
-        with _explained():
-            text = sql.replace("{serial}", "INTEGER PRIMARY KEY AUTOINCREMENT")
-            # A statement is carried out whether or not its rows are read.
-            return self._rows(self._execute(text, tuple(values)))
+        text = sql.replace("{serial}", "INTEGER PRIMARY KEY AUTOINCREMENT")
+        # A statement is carried out whether or not its rows are read.
+        return self._rows(self._execute(text, tuple(values)))
 
     def _execute(self, sql: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
-        """Carry out a statement, once the process that writes now is done."""
-        deadline = Deadline.after(_REAL, _BUSY_S)
+        """Carry out a statement, once the process that writes now is done. Raises EngineFailed."""
+        deadline: Deadline | None = None
         while True:
             try:
                 cursor = self._db.cursor()
                 self._cursors.add(cursor)
                 return cursor.execute(sql, values)
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or deadline.is_over():
-                    raise
+            except sqlite3.DatabaseError as error:
+                deadline = deadline or Deadline.after(_REAL, _BUSY_S)
+                if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY or deadline.is_over():
+                    with _explained():
+                        raise
             _REAL.sleep_until_ns(_REAL.now_ns() + _TRY_AGAIN_NS)
 
     def _rows(self, cursor: sqlite3.Cursor) -> Iterator[Row]:
@@ -73,14 +74,16 @@ class SqliteEngine:
         """Begin a transaction that may write."""
         # Outside it: where the transaction is rolled back, the time that was read in it stays.
         self.now_s()
-        with _explained():
+        if synced != self._is_synced:
+            # Until it is said, whatever comes between: then it is said again.
+            self._is_synced = None
             self._execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
-            self._execute("BEGIN IMMEDIATE")
+            self._is_synced = synced
+        self._execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
         """End it, on disk if it was to be."""
-        with _explained():
-            self._execute("COMMIT")
+        self._execute("COMMIT")
 
     def rollback(self) -> None:
         """End it as if it had never begun."""
