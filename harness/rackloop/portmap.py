@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import binascii
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 Pair = tuple[int, int]
 
@@ -21,14 +23,10 @@ class PortMap:
 
     def __post_init__(self) -> None:
         canonical = tuple(sorted([pair if pair[0] < pair[1] else (pair[1], pair[0]) for pair in self.pairs]))
-        peer_of: dict[int, int] = {}
-        for low, high in canonical:
-            if low == high:
-                raise ValueError(f"port {low} joined to itself")
-            for port, peer in ((low, high), (high, low)):
-                if port in peer_of:
-                    raise ValueError(f"port {port} used twice")
-                peer_of[port] = peer
+        peer_of = dict(canonical)
+        peer_of.update([(high, low) for low, high in canonical])
+        if len(peer_of) < 2 * len(canonical):
+            raise ValueError(f"port {Counter(chain(*canonical)).most_common(1)[0][0]} used twice")
         object.__setattr__(self, "pairs", canonical)
         object.__setattr__(self, "_peer_of", peer_of)
 

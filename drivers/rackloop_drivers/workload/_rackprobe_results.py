@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, TypeVar
 
 from rackloop.errors import ProtocolError
@@ -256,17 +257,18 @@ def parse_line(line: str) -> Event:
 
 def build(kind: type[_T], event: Event) -> _T:
     """The value that ``event`` describes. Raises ProtocolError where it lacks a field."""
-    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    names = _names(kind)  # type: ignore[arg-type]
     missing = [name for name in names if name not in event]
     if missing:
         raise ProtocolError(
             f"rackprobe left {', '.join(missing)} out of {event}; are harness and probe of one version?"
         )
-    return kind(**{name: _READERS.get(name, _as_is)(event[name]) for name in names})
+    return kind(**{name: _READERS[name](event[name]) if name in _READERS else event[name] for name in names})
 
 
-def _as_is(value: Any) -> Any:
-    return value
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
 
 
 def _offenders(found: list[Event]) -> tuple[Offender, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
 from rackloop.abilities import BoxIdentity, PortState
@@ -44,6 +45,24 @@ def read_integer(text: str) -> int:
     return int(text)
 
 
+# The same few circuits are joined again and again, and most errors are none.
+@lru_cache(maxsize=256)
+def _read_pairs(text: str) -> PortMap:
+    match = _PAIRS.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no pair list")
+    pairs = (pair.split("!") for pair in match[1].split(",") if pair)
+    return PortMap.of((int(low), int(high)) for low, high in pairs)
+
+
+@lru_cache(maxsize=64)
+def _read_error(text: str) -> QueuedError:
+    match = _ERROR.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no entry of an error queue")
+    return QueuedError(int(match[1]), match[2])
+
+
 @dataclass(frozen=True)
 class _Integer:
     def read(self, text: str) -> int:
@@ -74,11 +93,7 @@ class _States:
 @dataclass(frozen=True)
 class _Pairs:
     def read(self, text: str) -> PortMap:
-        match = _PAIRS.fullmatch(text)
-        if match is None:
-            raise ValueError(f"{text!r} is no pair list")
-        pairs = (pair.split("!") for pair in match[1].split(",") if pair)
-        return PortMap.of((int(low), int(high)) for low, high in pairs)
+        return _read_pairs(text)
 
     def write(self, value: PortMap) -> str:
         return f"(@{value.canonical_text()})"
@@ -99,10 +114,7 @@ class _Identity:
 @dataclass(frozen=True)
 class _Error:
     def read(self, text: str) -> QueuedError:
-        match = _ERROR.fullmatch(text)
-        if match is None:
-            raise ValueError(f"{text!r} is no entry of an error queue")
-        return QueuedError(int(match[1]), match[2])
+        return _read_error(text)
 
     def write(self, value: QueuedError) -> str:
         return f'{value.number},"{value.text}"'
