@@ -37,12 +37,6 @@ _LONGEST_ATTEMPT = 4
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
 
-# mktemp's folder is of mode 700. A reboot may have emptied /tmp, so the folder is looked for each time.
-_FOLDER = """
-folder=$1
-[ -O "$folder" ] || folder=$(mktemp -d "${TMPDIR:-/tmp}/rackloop-XXXXXXXX") || exit
-printf %s "$folder"
-"""
 _FIND = """
 case $1 in */*) [ -f "$1" ] && [ -x "$1" ] && printf %s "$1"; exit ;; esac
 IFS=:
@@ -61,6 +55,15 @@ status=$?
 rm -f "$part"
 exit "$status"
 """
+
+
+# mktemp's folder is of mode 700. A reboot may have emptied /tmp, so the folder is looked for each time.
+_PUT = f"""
+folder=$4
+[ -O "$folder" ] || folder=$(mktemp -d "${{TMPDIR:-/tmp}}/rackloop-XXXXXXXX") || exit
+printf %s "$folder"
+set -- "$folder/$1" "$2" "$3"
+{_WRITE}"""
 
 
 class SshHost:
@@ -154,14 +157,16 @@ class SshHost:
     def put_text(self, name: str, text: str) -> str:
         """Write ``text`` to a file ``name`` in a private folder and return its path; a second time replaces it."""
         require_file_name(name)
-        deadline = Deadline.after(self._clock, _OWN_S)
+        content, deadline = text.encode(), Deadline.after(self._clock, _OWN_S)
         with self._making_folder:
-            made = self.run(("sh", "-c", _FOLDER, "folder", self._folder), deadline)
-            if made.status:
-                raise LabError(f"{self.name}: no folder for temporary files can be made: {made.stderr.strip()}")
-            self._folder = made.stdout
-        path = f"{made.stdout}/{name}"
-        self.write_file(path, text.encode(), deadline)
+            argv = ("sh", "-c", _PUT, "put", name, "600", str(len(content)), self._folder)
+            folder, done = self._run(argv, deadline, content)
+            if not folder:
+                raise LabError(f"{self.name}: no folder for temporary files can be made: {done.stderr.strip()}")
+            self._folder = folder.decode()
+        path = f"{self._folder}/{name}"
+        if done.status:
+            raise LabError(_unwritten(self.name, path, done.stderr))
         return path
 
     def read_file(self, path: str, deadline: Deadline) -> bytes:
@@ -176,7 +181,7 @@ class SshHost:
         argv = ("sh", "-c", _WRITE, "write", path, f"{mode:o}", str(len(content)))
         _, done = self._run(argv, deadline, content)
         if done.status:
-            raise LabError(f"{self.name}: {path} cannot be written: {done.stderr.strip() or 'it was cut short'}")
+            raise LabError(_unwritten(self.name, path, done.stderr))
 
     def reconnect(self, deadline: Deadline) -> None:
         """Drop the connection, and wait until the server lets us in again.
@@ -370,3 +375,7 @@ class SshHost:
             yield
         finally:
             self._connecting.release()
+
+
+def _unwritten(server: str, path: str, said: str) -> str:
+    return f"{server}: {path} cannot be written: {said.strip() or 'it was cut short'}"
