@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,20 @@ def test_nothing_is_left_where_the_fleet_ran(
         running.wait(soon(50))
     folder = Path(executors["srv1"].put_text("marker", "")).parent
     assert [entry.name for entry in folder.iterdir()] == ["marker"]
+
+
+def test_one_file_is_brought_to_each_host(fleet: FioFleet, executors: dict[str, LocalExecutor], read: FioJob) -> None:
+    brought: list[str] = []
+    for executor in executors.values():
+        executor.put_text = partial(_noted, executor.put_text, brought)  # type: ignore[method-assign]
+    with fleet.start({host: run_of(read) for host in HOSTS}, soon(50)) as running:
+        running.wait(soon(50))
+    assert [Path(name).suffix for name in brought] == [".fio"] * len(HOSTS)
+
+
+def _noted(put: Callable[[str, str], str], brought: list[str], name: str, text: str) -> str:
+    brought.append(name)
+    return put(name, text)
 
 
 def test_a_fleet_can_be_followed_and_stopped(fleet: FioFleet, read: FioJob) -> None:

@@ -58,6 +58,16 @@ class OnceTooLate(LocalExecutor):
         return done
 
 
+class Counting(LocalExecutor):
+    """Counts the commands that are run to their end."""
+
+    commands = 0
+
+    def run(self, argv: Sequence[str], deadline: Deadline, *, stdin: str = "") -> Completed:
+        self.commands += 1
+        return super().run(argv, deadline, stdin=stdin)
+
+
 @pytest.fixture
 def scratch(tmp_path: Path) -> Path:
     path = tmp_path / "drive: 1"
@@ -256,6 +266,14 @@ def test_io_flows_before_anything_is_done_to_it(fio: Fio, serve: Serve, status_s
         running.wait_for_io(soon(50))
         assert running.stop(soon(50)).job("bg").io_bytes > 0
         running.wait_for_io(soon(50))
+
+
+def test_the_wait_for_io_is_one_command_for_each_report(serve: Serve) -> None:
+    run = replace(background(serve("memory", "8M")), status_s=1.0)
+    with Counting(CLOCK) as executor, Fio(executor, CLOCK).start(run, soon(50)) as running:
+        before = executor.commands
+        running.wait_for_io(soon(50))
+        assert executor.commands - before <= 3, "the host itself waits for the report, which comes after a second"
 
 
 def test_io_that_never_completes_is_said_in_time(fio: Fio, serve: Serve) -> None:

@@ -11,6 +11,7 @@ from itertools import count
 from pathlib import PurePosixPath
 from types import TracebackType
 from typing import Any, Protocol, Self
+from weakref import WeakKeyDictionary
 
 from rackloop.abilities import Completed, Executor, Process
 from rackloop.clock import Clock, Deadline
@@ -34,6 +35,7 @@ from rackloop_drivers.workload._fio_series import (
     parse_latency_log,
     throughput,
 )
+from rackloop_drivers.workload._fio_shell import ASK, COLLECT, NEXT_REPORT, NOT_THERE, REMOVE, SIGNAL, START
 
 OLDEST = (3, 31)
 
@@ -45,41 +47,13 @@ _NOT_OF_THE_DRIVE = frozenset({-1, errno.ENOTCONN, errno.ECONNRESET, errno.EPIPE
 # A log's stamp is two times rounded down to milliseconds, when the job began and how long it ran since.
 _LOG_ERROR_S = 0.002
 
-# The first line says which process to interrupt, what time the host has, and what the preparation left to say.
-_START = 'cd "$1" && eval "$2" && echo "$$ $(date +%s%N) $said" && shift 2 && exec "$@"'
-# The logs that exist, each after a line with its name, then fio's report after a line of its own. All stay there: who
-# had no time to hear it asks again.
-_COLLECT = """
-cd "$1" && report="$2" && from="$3" && shift 3 || exit
-for log; do echo "@$log"; cat "$log" 2>/dev/null; done
-echo "@"
-tail -c "+$from" "$report"
-"""
-_REMOVE = 'cd "$1" && name="$2" && shift 2 && rm -f "$name".* "$@"'
-
-# A signal that comes before fio handles it kills fio. SigCgt is the mask of those it handles (proc(5)): this waits for
-# SIGINT, bit 1, and SIGUSR1, bit 9. While fio makes a thread its first one blocks all signals, SigBlk, and another gets
-# what comes: its select(2) fails, and fio 3.33 never reports again. So there must be as many threads as are asked for.
-# The status says whether there was anybody left to signal.
-_SIGNAL = """
-while seen=$(grep -E "^(State|Threads|SigBlk|SigCgt):" "/proc/$1/status" 2>/dev/null); do
-  threads=${seen#*Threads:}
-  case "$seen" in
-    *State:*[ZX]*) exit 1 ;;
-    *SigBlk:*[1-9a-f]*SigCgt:*) ;;
-    *[2367abef]?[2367abef]) [ $((${threads%%SigBlk*})) -lt "$3" ] || { kill "-$2" "$1"; exit; } ;;
-  esac
-  sleep 0.005
-done
-exit 1
-"""
 # fio's first, the one that reports, and one that does I/O.
 _THREADS_AT_WORK = 3
 _REPORT_AGAIN_S = 0.05
-# In the shell, with fio's process as $2: whether it has not ended.
-STILL_RUNS = 'grep -qs "^State:[[:space:]]*[^ZX[:space:]]" "/proc/$2/status"'
 
 _runs = count(1)
+# The version and the engines of the fio where each executor runs commands.
+_found: WeakKeyDictionary[Executor, tuple[str, frozenset[str]]] = WeakKeyDictionary()
 
 
 class FioWork(Protocol):
@@ -120,30 +94,31 @@ class Fio:
     def __init__(self, executor: Executor, clock: Clock) -> None:
         self._executor = executor
         self._clock = clock
-        self._version: str | None = None
-        self._engines: frozenset[str] | None = None
 
     def version(self, deadline: Deadline) -> str:
-        """The version of fio, as ``3.33``. Asked once."""
-        if self._version is None:
-            oldest = ".".join(map(str, OLDEST))
-            if self._executor.find("fio") is None:
-                raise ToolError(f"fio was not found where the I/O runs: install {oldest} or later (apt install fio)")
-            printed = self._executor.run(("fio", "--version"), deadline).stdout.strip()
-            found = _VERSION.match(printed)
-            if found is None:
-                raise ToolError(f"fio --version printed {printed!r}, not a version: is another program called fio?")
-            if (int(found[1]), int(found[2])) < OLDEST:
-                raise ToolError(f"{printed} is too old: install {oldest} or later where the I/O runs")
-            self._version = f"{found[1]}.{found[2]}"
-        return self._version
+        """The version of fio, as ``3.33``. Asked once of an executor."""
+        return self._found(deadline)[0]
 
     def engines(self, deadline: Deadline) -> frozenset[str]:
-        """The I/O engines this fio was built with. Asked once."""
-        if self._engines is None:
-            _, *names = self._executor.run(("fio", "--enghelp"), deadline).stdout.split("\n")
-            self._engines = frozenset(name.strip() for name in names if name.strip())
-        return self._engines
+        """The I/O engines this fio was built with. Asked once of an executor."""
+        return self._found(deadline)[1]
+
+    def _found(self, deadline: Deadline) -> tuple[str, frozenset[str]]:
+        if (known := _found.get(self._executor)) is None:
+            oldest = ".".join(map(str, OLDEST))
+            asked = self._executor.run(("sh", "-c", ASK), deadline)
+            if asked.status == NOT_THERE:
+                raise ToolError(f"fio was not found where the I/O runs: install {oldest} or later (apt install fio)")
+            # The engines have a heading.
+            printed, _, *engines = *asked.stdout.strip().split("\n"), ""
+            version = _VERSION.match(printed)
+            if version is None:
+                raise ToolError(f"fio --version printed {printed!r}, not a version: is another program called fio?")
+            if (int(version[1]), int(version[2])) < OLDEST:
+                raise ToolError(f"{printed} is too old: install {oldest} or later where the I/O runs")
+            known = f"{version[1]}.{version[2]}", frozenset(name.strip() for name in engines if name.strip())
+            _found[self._executor] = known
+        return known
 
     def run(self, run: FioWork, deadline: Deadline) -> FioResult:
         """Run to the end. Raises DeadlineExceeded, after killing fio, when that is not in time."""
@@ -155,6 +130,8 @@ class Fio:
         version = self.version(deadline)
         missing = run.engines - self.engines(deadline)
         if missing:
+            # Another may be installed meanwhile.
+            del _found[self._executor]
             raise ToolError(
                 f"fio {version} has no engine {', '.join(sorted(missing))}: install one built with it "
                 "(Debian's has nbd; a build of your own needs libnbd-dev)"
@@ -170,7 +147,7 @@ class Fio:
         if run.status_s is not None:
             argv.append(f"--status-interval={round(run.status_s * 1000)}ms")
         before_ns = self._clock.now_ns()
-        started = ("sh", "-c", _START, "sh", folder, run.preparation(name), *argv, f"{name}.fio")
+        started = ("sh", "-c", START, "sh", folder, run.preparation(name), *argv, f"{name}.fio")
         process = self._executor.start(started)
         try:
             line = process.read_line(deadline)
@@ -255,6 +232,10 @@ class RunningFio:
         printed = self._executor.run(
             ("tail", "-c", f"+{self._reported + 1}", f"{self._folder}/{self._name}.json"), deadline
         ).stdout
+        return self._taken(printed)
+
+    def _taken(self, printed: str) -> tuple[FioResult, ...]:
+        """The whole reports in what fio printed since the last ones that were taken."""
         found, end = complete_documents(printed)
         self._reported += len(printed[:end].encode())
         self._last_report = found[-1] if found else self._last_report
@@ -275,16 +256,15 @@ class RunningFio:
             raise DeadlineExceeded(late)
 
     def _has_done_io(self, deadline: Deadline) -> bool:
-        if not self._asked_to_report(deadline):
-            return True
-        reports = self.progress(deadline)
-        return any(all(job.transfers or job.total_err for job in report.jobs) for report in reports)
+        reports = self._next_reports(deadline)
+        return reports is None or any(all(job.transfers or job.total_err for job in one.jobs) for one in reports)
 
-    def _asked_to_report(self, deadline: Deadline) -> bool:
-        """Have a report on its way; False when fio has ended."""
+    def _next_reports(self, deadline: Deadline) -> tuple[FioResult, ...] | None:
+        """The reports that come next, as far as they are there; None when fio has ended."""
         if self._run.status_s is None:
-            return self._signal("USR1", deadline, threads=_THREADS_AT_WORK)
-        return self.shell(STILL_RUNS, deadline).status == 0
+            return self.progress(deadline) if self._signal("USR1", deadline, threads=_THREADS_AT_WORK) else None
+        said = self.shell(NEXT_REPORT.replace("BYTES", str(self._reported)), deadline)
+        return self._taken(said.stdout) if said.status == 0 else None
 
     def stop(self, deadline: Deadline) -> FioResult:
         """End the I/O now, letting what is in flight complete, and give the result up to here."""
@@ -315,7 +295,7 @@ class RunningFio:
             # What is left for want of time goes with the folder.
             with suppress(DeadlineExceeded):
                 names = self._run.log_names(self._name)
-                self._executor.run(("sh", "-c", _REMOVE, "sh", self._folder, self._name, *names), deadline)
+                self._executor.run(("sh", "-c", REMOVE, "sh", self._folder, self._name, *names), deadline)
         return self._final
 
     def kill(self) -> None:
@@ -324,14 +304,14 @@ class RunningFio:
 
     def _signal(self, name: str, deadline: Deadline, *, threads: int = 1) -> bool:
         """Signal fio as soon as that harms nothing and it has so many threads; False when it has ended."""
-        argv = ("sh", "-c", _SIGNAL, "sh", str(self._start.pid), name, str(threads))
+        argv = ("sh", "-c", SIGNAL, "sh", str(self._start.pid), name, str(threads))
         return self._executor.run(argv, deadline).status == 0
 
     def _collect(self, deadline: Deadline) -> tuple[dict[str, str], str]:
         """Fetch what fio wrote: its logs by name, and its report."""
         names = self._run.log_names(self._name)
         report = f"{self._name}.json"
-        argv = ("sh", "-c", _COLLECT, "sh", self._folder, report, str(self._reported + 1), *names)
+        argv = ("sh", "-c", COLLECT, "sh", self._folder, report, str(self._reported + 1), *names)
         logs, _, printed = self._executor.run(argv, deadline).stdout.partition("@\n")
         by_name = (log.partition("\n") for log in logs.split("@")[1:])
         return {name: text for name, _, text in by_name}, printed

@@ -11,9 +11,10 @@ from typing import Self, TypeVar
 
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, RackloopError, ToolError
-from rackloop_drivers.workload._fio import STILL_RUNS, Fio, RunningFio
+from rackloop_drivers.workload._fio import Fio, RunningFio
 from rackloop_drivers.workload._fio_job import FioRun, job_file
 from rackloop_drivers.workload._fio_result import FioResult
+from rackloop_drivers.workload._fio_shell import STILL_RUNS
 
 _T = TypeVar("_T")
 
@@ -25,14 +26,16 @@ _AHEAD_PER_HOST_S = 0.05
 _HOLD = r""": > "NAME.ready.$$"
 while [ ! -e NAME.go ]; do
   kill -0 "$PPID" 2>/dev/null || exit 1
-  sleep 0.01
+  sleep 0.05
 done
 read -r at < NAME.go
 left=$((at - $(date +%s%N)))
 if [ "$left" -gt 0 ]; then sleep "$((left / 1000000000)).$(printf %09d $((left % 1000000000)))"; fi
 date +%s%N >> NAME.began
 """
-_UNTIL_READY = f"""while [ "$(ls "$1".ready.* 2>/dev/null | wc -l)" -lt COUNT ]; do
+# What is asked so often starts no process: fio is being loaded meanwhile.
+_UNTIL_READY = f"""ready() {{ [ -e "$1" ] && [ $# -ge COUNT ]; }}
+until ready "$1".ready.*; do
   {STILL_RUNS} || exit 1
   sleep 0.01
 done"""
@@ -68,10 +71,12 @@ class _Held:
     def files(self, name: str) -> dict[str, str]:
         sections = self.run.sections(name)
         sections["global"]["exec_prerun"] = f"sh {name}.hold"
-        return {f"{name}.fio": job_file(sections), f"{name}.hold": _HOLD.replace("NAME", name)}
+        return {f"{name}.fio": job_file(sections)}
 
     def preparation(self, name: str) -> str:
-        return self.run.preparation(name)
+        """Write what holds the jobs, which would take longer as a file that is brought there."""
+        hold = _HOLD.replace("NAME", name)
+        return f"{self.run.preparation(name)}\ncat >{name}.hold <<'END'\n{hold}END"
 
     def log_names(self, log_name: str) -> dict[str, tuple[int, str]]:
         """The run's logs, when each thread was let go, and where fio puts what the hold prints."""
