@@ -1,0 +1,107 @@
+"""I/O on several servers at once, each of them this machine."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Barrier
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from rackloop.clock import Clock
+from rackloop.record import Event, EventSink
+from rackloop_drivers.block import DevicePath
+from rackloop_drivers.host import LocalExecutor
+from rackloop_drivers.workload import Expected, RackProbe
+from rackloop_fixtures.rack.labels import RESERVED_BYTES
+from rackloop_fixtures.rack.workloads import VerifiedWrites, Watching
+from rackloop_labs import Bench
+from tests.deadlines import CLOCK, soon
+from tests.writable_drive import minted
+
+MIB = 1 << 20
+SERVERS = ("srv1", "srv2")
+
+
+class StartsTogether(LocalExecutor):
+    """Starts no command in the background before the other servers start theirs."""
+
+    def __init__(self, clock: Clock, others: Barrier) -> None:
+        super().__init__(clock)
+        self.started: list[Sequence[str]] = []
+        self._others = others
+
+    def start(self, argv: Sequence[str]) -> Any:
+        self.started.append(argv)
+        self._others.wait(20)
+        return super().start(argv)
+
+
+@dataclass
+class Servers:
+    """What I/O asks of a bench."""
+
+    hosts: Mapping[str, StartsTogether]
+    drives: Mapping[str, DevicePath]
+    clock: Clock = CLOCK
+
+    @property
+    def lab(self) -> Any:
+        return SimpleNamespace(time_s=lambda _what: 30.0)
+
+    def host(self, server: str) -> StartsTogether:
+        return self.hosts[server]
+
+    def device(self, server: str, _port: str) -> DevicePath:
+        return self.drives[server]
+
+
+class Events(list[Event]):
+    def write(self, event: Event) -> None:
+        self.append(event)
+
+
+@pytest.fixture
+def servers(tmp_path: Path) -> Iterator[Servers]:
+    others = Barrier(len(SERVERS))
+    drives = {}
+    for server in SERVERS:
+        with (tmp_path / server).open("wb") as file:
+            file.truncate(RESERVED_BYTES + 8 * MIB)
+        drives[server] = DevicePath(tmp_path / server)
+    with ExitStack() as stack:
+        hosts = {server: stack.enter_context(StartsTogether(CLOCK, others)) for server in SERVERS}
+        yield Servers(hosts, drives)
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+def test_verified_writes_begin_on_all_servers_as_soon_as_they_can(servers: Servers) -> None:
+    writes = VerifiedWrites(cast("Bench", servers), cast("EventSink", Events()), "test", seed=1)
+    with ExitStack() as stack:
+        drives = {server: stack.enter_context(minted(drive, f"RL{server}")) for server, drive in servers.drives.items()}
+        with writes.running(drives, size_bytes=MIB, iodepth=2):
+            CLOCK.sleep_until_ns(CLOCK.now_ns() + 300_000_000)
+    assert list(writes.results) == list(SERVERS)
+    assert all(seen.errors == 0 and seen.ios > 0 for seen in writes.results.values())
+    starts = [" ".join(argv) for host in servers.hosts.values() for argv in host.started]
+    assert len(starts) == len(SERVERS)
+    assert not any(".hold" in start for start in starts), "no job is held back for a moment of all"
+
+
+def test_ports_are_watched_side_by_side(servers: Servers) -> None:
+    labels = {}
+    for server, drive in servers.drives.items():
+        serial = f"RL{server}"
+        with minted(drive, serial) as writable:
+            RackProbe(servers.hosts[server], CLOCK).write(writable, soon(50), sectors=MIB // 4096, generation=1)
+        labels[server] = Expected(serial, generation=1)
+    watching = Watching(cast("Bench", servers), cast("EventSink", Events()), "test")
+    with watching.running(dict.fromkeys(SERVERS, "p0"), labels):
+        CLOCK.sleep_until_ns(CLOCK.now_ns() + 300_000_000)
+    assert list(watching.results) == list(SERVERS)
+    assert all(seen.reads > 0 and not (seen.wrong or seen.lost or seen.errors) for seen in watching.results.values())
