@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -82,6 +84,25 @@ def test_a_file_is_replayed_onto_as_well(executor: LocalExecutor, tmp_path: Path
         result = replayed(executor, FioReplay(device=drive, planned=planned(50, 1000, writes=True)))
     assert (result.job.transfers["read"].total_ios, result.job.transfers["write"].total_ios) == (25, 25)
     assert any(path.read_bytes())
+
+
+@pytest.mark.parametrize(("start_ms", "factor"), [(0, 1), (800, 2), (1500, 3)])
+def test_a_replay_begins_later_where_fio_starts_slowly(
+    export: NbdExport, tmp_path: Path, start_ms: int, factor: int
+) -> None:
+    replay = FioReplay(device=export, planned=planned(4, 1000))
+    fio = tmp_path / "fio"
+    fio.write_text(f"""#!/bin/sh\nsleep {(200 + start_ms) / 1000}\necho '"job_runtime" : 200'\n""")
+    fio.chmod(0o700)
+    (tmp_path / "r.feed").write_text(replay.files("r")["r.feed"])
+    script = f"{replay.preparation('r')}\necho $said $(date +%s%N)"
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["sh", "-c", script], cwd=tmp_path, env={"PATH": path}, capture_output=True, text=True, check=True
+    )
+    due_us, *_, now_ns = done.stdout.split()
+    lead_s = int(due_us) / 1e6 - int(now_ns) / 1e9
+    assert (factor - 0.3) * replay.lead_s < lead_s < (factor + 1) * replay.lead_s
 
 
 def test_a_trace_that_writes_needs_a_drive_the_guard_gave(export: NbdExport) -> None:

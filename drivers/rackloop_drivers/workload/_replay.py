@@ -37,10 +37,12 @@ _JOB_READY_S = 0.0015
 _SETUP_S = 0.3
 _JOB_SETUP_S = 0.004
 _LATE_START_S = 0.1
+# A start of fio and its end take less on a host that has time: 0.3 s or so.
+_SOON_MS = 400
 _ACTIONS = {Op.READ: "read", Op.WRITE: "write", Op.FLUSH: "sync"}
 
 # Writes each job's iolog and says when the first request is due, in microseconds of the Unix epoch: later on a host
-# whose processors are wanted by many, up to three times.
+# whose processors are wanted by many, up to three times, by what another start of fio took there just before.
 #
 # fio waits from the last issue, so that every late one delays all that follow; but before a job's first action it has
 # issued nothing, its clock counts from 0, and the wait ends at a moment of the wall clock. Hence many jobs with few
@@ -54,11 +56,12 @@ awk 'BEGIN {
   print "fio version 3 iolog\n1 d add\n1 d open"
   for (n = 1; n <= 200; n++) print 1 + n * 1000, "d read 0 4096"
 }' > NAME.calibration &&
+began=$(date +%s%N) &&
 took=$(fio --name=calibration OPTIONS --thread --iodepth=1 --read_iolog=NAME.calibration --output-format=json |
   sed -n 's/.*"job_runtime" : \([0-9]*\).*/\1/p') &&
 late=$((took > 200 && took < 300 ? (took - 200) * 5 : 0)) &&
-load=$(cut -d. -f1 /proc/loadavg) && cpus=$(nproc) &&
-said=$(($(date +%s%N) / 1000 + LEAD * (cpus + (load < 2 * cpus ? load : 2 * cpus)) / cpus)) &&
+now=$(date +%s%N) && start=$(((now - began) / 1000000 - took)) &&
+said=$((now / 1000 + LEAD * (start < SOON ? SOON : start < 3 * SOON ? start : 3 * SOON) / SOON)) &&
 awk -v base="$said" -v late="$late" '
 $1 == "@" {
   if (log_name) close(log_name)
@@ -146,7 +149,7 @@ class FioReplay:
         """Make an iolog for each job, and choose the moment of the first request."""
         options = " ".join(shlex.quote(f"--{key}={value}") for key, value in self._device_options().items())
         script = _PREPARE.replace("NAME", name).replace("LEAD", str(round(self.lead_s * 1e6)))
-        return script.replace("OPTIONS", options)
+        return script.replace("SOON", str(_SOON_MS)).replace("OPTIONS", options)
 
     def log_names(self, log_name: str) -> dict[str, tuple[int, str]]:
         """The one log of all jobs."""
