@@ -173,6 +173,21 @@ def test_a_controller_has_one_session_of_serial_over_lan(server: Server, stack: 
     second.open(soon())
 
 
+def test_a_session_on_which_much_is_said_is_given_back(server: Server, stack: ExitStack) -> None:
+    bmc = sol_bmc(server, stack)
+    first, second = (
+        IpmiConsole(Ipmitool(bmc.address, server.boxes.login(bmc.address)), CLOCK) for _ in ("mine", "yours")
+    )
+    for console in (first, second):
+        stack.callback(console.close)
+    first.open(soon())
+    server.say(b"more than a terminal holds\r\n" * 1000)
+    # Nobody reads it: ipmitool waits for room in its terminal by then, and does not look at its input.
+    CLOCK.sleep_until_ns(CLOCK.now_ns() + 500_000_000)
+    first.close()
+    second.open(soon())
+
+
 def test_serial_over_lan_that_is_disabled_says_how_to_enable_it(server: Server, stack: ExitStack) -> None:
     bmc = sol_bmc(server, stack)
     bmc.sol.is_enabled = False

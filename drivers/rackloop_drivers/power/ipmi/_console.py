@@ -46,7 +46,7 @@ class IpmiConsole(StreamConsole):
                 finally:
                     os.close(theirs)
                 undo.pop_all()
-                stream = SolStream(self.where, process, ours, errors)
+                stream = SolStream(self.where, process, ours, errors, self._clock)
                 undo.callback(stream.close)
                 self._await_session(stream, process, deadline)
             undo.pop_all()
@@ -78,12 +78,15 @@ class IpmiConsole(StreamConsole):
 class SolStream(DescriptorStream):
     """The stream of ``ipmitool sol activate``: its input is a pipe, its ``output`` a pseudo terminal."""
 
-    def __init__(self, where: str, process: subprocess.Popen[bytes], output: int, errors: IO[bytes]) -> None:
+    def __init__(
+        self, where: str, process: subprocess.Popen[bytes], output: int, errors: IO[bytes], clock: Clock
+    ) -> None:
         assert process.stdin is not None, "it is a pipe"  # noqa: S101
         super().__init__(where, output, self._end, writes_to=process.stdin.fileno())
         self._process = process
         self._output = output
         self._errors = errors
+        self._clock = clock
         self._ahead = b""
         self._is_line_start = True
 
@@ -117,13 +120,17 @@ class SolStream(DescriptorStream):
         return super().lost(lines[-1] if lines else reason)
 
     def _end(self) -> None:
-        """End of input has ipmitool give the console back."""
+        """End of input has ipmitool give the console back, which it sees once nothing is left that it has to print."""
         process = self._process
         if process.stdin is not None:
             with contextlib.suppress(OSError):
                 process.stdin.close()
+        ending = Deadline.after(self._clock, _FAREWELL_S)
+        with contextlib.suppress(NotConnected):
+            while process.poll() is None and not ending.is_over():
+                super().read(_LOOK_S)
         try:
-            process.wait(_FAREWELL_S)
+            process.wait(ending.remaining_s())
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
