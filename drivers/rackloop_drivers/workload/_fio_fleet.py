@@ -163,10 +163,6 @@ class RunningFleet:
         for fio in self.running.values():
             fio.kill()
 
-    def wait_for_io(self, deadline: Deadline) -> None:
-        """Return once every job of every host has completed I/O; see :meth:`RunningFio.wait_for_io`."""
-        _on_all({host: partial(fio.wait_for_io, deadline) for host, fio in self.running.items()})
-
     def progress(self, deadline: Deadline) -> dict[str, tuple[FioResult, ...]]:
         """The reports of each host since the last call; see :meth:`RunningFio.progress`."""
         return _on_all({host: partial(fio.progress, deadline) for host, fio in self.running.items()})
