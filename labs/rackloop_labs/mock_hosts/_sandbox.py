@@ -35,6 +35,7 @@ class Sandbox:
         self._init_pid = init_pid
         enter = ["--preserve-credentials", f"--target={init_pid}", "--mount", *(f"--{name}" for name in _NAMESPACES)]
         self._enter = (_program("nsenter", "util-linux"), *enter)
+        self._setsid = _program("setsid", "util-linux")
 
     @classmethod
     async def boot(cls, hostname: str, bindings: Sequence[str]) -> Sandbox:
@@ -77,7 +78,7 @@ class Sandbox:
 
         The process ends as the command does, with its status or by its signal. :func:`send` reaches the command.
         """
-        own_session = (_program("setsid", "util-linux"), *(["--ctty"] if is_terminal else []))
+        own_session = (self._setsid, *(["--ctty"] if is_terminal else []))
         return subprocess.Popen(
             [*self._enter, f"--wd={self.path(folder)}", "--", *own_session, *command],
             env=environment,

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import IO
 
 import asyncssh
@@ -198,7 +198,7 @@ class HostSession(asyncssh.SSHServerSession[bytes]):
             "SSH_CONNECTION": f"{host} {port} {own_host} {own_port}",
             "USER": "root",
             # The boot id in its /proc is its own, its clock is this kernel's.
-            "RACKLOOP_KERNEL": own_boot_id() or "",
+            "RACKLOOP_KERNEL": _kernel(),
         }
         if self._terminal is not None:
             environment |= {"SSH_TTY": self._terminal.name, "TERM": self._channel.get_terminal_type() or "dumb"}
@@ -216,6 +216,12 @@ class HostSession(asyncssh.SSHServerSession[bytes]):
         if self._terminal is not None:
             self._terminal.close()
             self._terminal = None
+
+
+@cache
+def _kernel() -> str:
+    """The boot of this machine's kernel, which this process does not outlive."""
+    return own_boot_id() or ""
 
 
 async def _ended(process: subprocess.Popen[bytes]) -> int:
