@@ -19,26 +19,8 @@ _ASKED_S = 0.5
 _AGAIN_S = 5e-3
 # proc_pid_mountinfo(5)
 _MOUNTS = Path("/proc/self/mountinfo")
-_NETWORK_FILE_SYSTEMS = frozenset(
-    [
-        "nfs",
-        "nfs4",
-        "cifs",
-        "smb3",
-        "smbfs",
-        "afs",
-        "ceph",
-        "lustre",
-        "beegfs",
-        "gfs2",
-        "ocfs2",
-        "9p",
-        "fuse.sshfs",
-        "fuse.glusterfs",
-        "fuse.ceph",
-        "fuse.rclone",
-    ]
-)
+_NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "lustre", "beegfs", "gfs2", "ocfs2"}
+_NETWORK_FILE_SYSTEMS |= {"9p", "fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.rclone"}
 
 
 def state_root() -> Path:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rackloop_labs.mock_hosts._host import MockHost as MockHost
     from rackloop_labs.mock_hosts._line_server import LineServer as LineServer
     from rackloop_labs.mock_hosts._line_server import Reply as Reply
+    from rackloop_labs.mock_hosts._pci_address import pci_address as pci_address
     from rackloop_labs.mock_hosts._truth_events import EVENTS as EVENTS
-    from rackloop_labs.mock_hosts._view import pci_address as pci_address
 
 __getattr__ = lazy_getattr(__name__)

@@ -8,11 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from rackloop_labs.mock_hosts._firmware import Firmware
-
-
-def pci_address(index: int) -> str:
-    """Domain, bus, device and function of a server's HBA port number ``index``, from 0 on: each on a bus of its own."""
-    return f"0000:{0x10 + index:02x}:00.0"
+from rackloop_labs.mock_hosts._pci_address import pci_address
 
 
 @dataclass(frozen=True)
