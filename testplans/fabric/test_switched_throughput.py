@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import cycle
 from statistics import median
+from threading import Event
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from rackloop.lab import Lab, LabKind, load_profile
 from rackloop.parameters import number, part, size, stack, whole
 from rackloop.units import format_quantity
 from rackloop_drivers import workload
-from rackloop_fixtures import Measure, Progress, Rack, SwappedReads
+from rackloop_fixtures import Measure, Progress, Rack, SwappedReads, run_parallel
 
 KIB, MIB = 1 << 10, 1 << 20
 PARAMETERS = {
@@ -61,9 +62,13 @@ def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
     return [drive for profile in parameters["profiles"] for drive in _pair(lab, profile)]
 
 
-def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
-    """Some milliseconds a read, and a second for each 150 MB of a hard disk or 500 MB of another."""
-    return float(2 + sum(_reading_s(parameters, profile) for profile in parameters["profiles"]))
+def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
+    """Some milliseconds a read, and a second for each 150 MB of a hard disk or 500 MB of another, side by side."""
+    at = _ports_of(lab, _server(lab, parameters), parameters["profiles"])
+    reading_s = dict.fromkeys(at.values(), 0.0)
+    for profile, ports in at.items():
+        reading_s[ports] += _reading_s(parameters, profile)
+    return 2 + max(reading_s.values())
 
 
 def _reading_s(parameters: Mapping[str, Any], profile: str) -> float:
@@ -110,11 +115,11 @@ def _pair(lab: Lab, profile: str) -> dict[str, tuple[str, str]]:
 def test_switched_throughput(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
     """In rounds, for each drive and size of block: some reads of one drive, then as many with a swap before each.
 
-    A round has every size, and those of all drives alternate, so that what this machine does for a second is in one
-    round of each and not in all rounds of one.
+    A round has every size. The drives of a profile have two ports of the server for themselves where there are enough,
+    and are read beside those of the others; those that share two ports take turns there, round by round, so that what
+    this machine does for a second is in one round of each and not in all rounds of one.
     """
     server = _server(rack.lab, parameters)
-    ports = list(rack.lab.servers[server].ports)[:2]
     pairs = {profile: _pair(rack.lab, profile) for profile in parameters["profiles"]}
     places = {place: drive for pair in pairs.values() for drive, place in pair.items()}
     region = _region(parameters)
@@ -124,29 +129,47 @@ def test_switched_throughput(rack: Rack, parameters: Mapping[str, Any], measure:
     blocks = parameters["blocks"]
     seen: dict[tuple[str, int], list[Round]] = {(profile, block): [] for profile in pairs for block in blocks}
     lbas = {(profile, block): cycle(_places(rack, region, block)) for profile, block in seen}
-    first = next(iter(pairs[parameters["profiles"][0]]))
-    rack.attach(server, {ports[0]: first})
     reads_of = {block: _reads(parameters, block) for block in blocks}
     rounds_of = {profile: _rounds(parameters, profile) for profile in pairs}
-    # Those with more rounds have several between two of the others, so that all go on for as long.
-    turns = sorted((done / rounds, profile) for profile, rounds in rounds_of.items() for done in range(rounds))
-    session = rack.swapped_reads(
-        server,
-        ports[0],
-        written[first],
-        block_bytes=max(blocks),
-        reads=1 + sum(rounds_of.values()) * (1 + 2 * sum(reads_of.values())),
-        region_bytes=region,
-    )
-    with session as through:
-        swapping = Swapping(rack, through, written[first], server, ports, written, host_s=host_s)
-        for done, (_, profile) in enumerate(turns):
-            progress(done, len(turns), "rounds")
-            swapping.take(list(pairs[profile]), min(blocks))
-            for block in blocks:
-                seen[profile, block].append(swapping.round(block, reads_of[block], lbas[profile, block]))
+    at = _ports_of(rack.lab, server, pairs)
+
+    def read_at(here: str, stop: Event) -> None:
+        profiles = [profile for profile, ports in at.items() if ports[0] == here]
+        ports = at[profiles[0]]
+        # Those with more rounds have several between two of the others, so that all go on for as long.
+        turns = [(done / rounds_of[profile], profile) for profile in profiles for done in range(rounds_of[profile])]
+        first = next(iter(pairs[profiles[0]]))
+        rack.attach(server, {here: first})
+        session = rack.swapped_reads(
+            server,
+            here,
+            written[first],
+            block_bytes=max(blocks),
+            reads=1 + len(turns) * (1 + 2 * sum(reads_of.values())),
+            region_bytes=region,
+        )
+        with session as through:
+            swapping = Swapping(rack, through, written[first], server, ports, written, host_s=host_s)
+            for _, profile in sorted(turns):
+                swapping.take(list(pairs[profile]), min(blocks))
+                for block in blocks:
+                    if stop.is_set():
+                        return
+                    seen[profile, block].append(swapping.round(block, reads_of[block], lbas[profile, block]))
+                progress(sum(map(len, seen.values())), len(blocks) * sum(rounds_of.values()), "series of reads")
+
+    run_parallel(read_at, sorted({ports[0] for ports in at.values()}), gives_way=False)
     for (profile, block), rounds in seen.items():
         _say(rounds, measure, block, block=format_quantity(block, "B"), drive=profile)
+
+
+def _ports_of(lab: Lab, server: str, profiles: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """The two ports of the server for each profile: others for each, as far as it has some whose links may be taken."""
+    ports = list(lab.servers[server].ports)
+    kept = {port for port, name in lab.joined(server).items() if name in lab.drives and not lab.drives[name].scratch}
+    twos = list(zip(ports[::2], ports[1::2], strict=False))
+    free = [two for number, two in enumerate(twos) if not number or kept.isdisjoint(two)]
+    return dict(zip(profiles, cycle(free), strict=False))
 
 
 def _places(rack: Rack, region: int, block: int) -> list[int]:
@@ -204,7 +227,7 @@ class Swapping:
         through: SwappedReads,
         first: workload.Expected,
         server: str,
-        ports: list[str],
+        ports: tuple[str, str],
         written: Mapping[str, workload.Expected],
         *,
         host_s: float,

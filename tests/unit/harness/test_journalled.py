@@ -66,7 +66,7 @@ def test_a_change_is_on_disk_before_it_is_staged_and_known_once_it_was_triggered
     assert entry.state is EntryState.ACTED
     last = list(read_events(bench.events.path))[-1].event
     assert last == ActDone(act=1, test=None, error=None, result={"generation": 2})
-    with pytest.raises(FabricError, match="stage it again"):
+    with pytest.raises(StaleGeneration, match="stage it again"):
         fabric.trigger(staged, bench.deadline)
     assert [entry.state for entry in bench.journal.standing("bench")] == [EntryState.ACTED]
 
@@ -76,10 +76,10 @@ def test_what_was_staged_and_never_triggered_leaves_nothing_to_undo(bench: Bench
         fabric = stager(acting.fabric)
         first = fabric.stage(SWAP, bench.deadline)
         second = fabric.stage(Open(frozenset({5})), bench.deadline)
-        with pytest.raises(FabricError, match="stage it again"):
+        with pytest.raises(StaleGeneration, match="stage it again"):
             fabric.trigger(first, bench.deadline)
         acting.fabric.apply(Partial(PortMap.of([(3, 103)])), bench.deadline)
-        with pytest.raises(FabricError, match="stage it again"):
+        with pytest.raises(StaleGeneration, match="stage it again"):
             fabric.trigger(second, bench.deadline)
         fabric.stage(SWAP, bench.deadline)
     assert bench.switch.live == BASELINE

@@ -22,7 +22,7 @@ from rackloop.abilities import (
     stager,
 )
 from rackloop.clock import Deadline
-from rackloop.errors import FabricError, NotSupported, StaleGeneration
+from rackloop.errors import NotSupported, StaleGeneration
 from rackloop.portmap import Full, MapChange, inverse
 from rackloop.record import acts
 from rackloop.safety.undo._recorder import ActRecorder, IntendedAct
@@ -90,7 +90,7 @@ class JournalledFabric(FabricFilter):
         return self._on_map(partial(self._stage, change, deadline), deadline, on)
 
     def trigger(self, staged: Staged, deadline: Deadline) -> Applied:
-        """Execute what was staged. Raises StaleGeneration or FabricError where it cannot be any more: stage it again.
+        """Execute what was staged. Raises StaleGeneration where it cannot be any more: stage it again.
 
         LeaseLost where the lease was found over since; nothing was done then.
         """
@@ -98,7 +98,7 @@ class JournalledFabric(FabricFilter):
             waiting, self._waiting = self._waiting, None
             if waiting is None or waiting.staged is not staged:
                 self._waiting = waiting
-                raise FabricError("another change was staged or made since this one: stage it again", _NOT_STAGED)
+                raise StaleGeneration("another change was staged or made since this one: stage it again", _NOT_STAGED)
             trigger = partial(stager(self._fabric).trigger, staged, deadline)
             return self._make(waiting.intended, trigger, waiting.change, waiting.live)
 
