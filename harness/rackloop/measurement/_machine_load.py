@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from operator import itemgetter
 from pathlib import Path
 from threading import Lock, Thread
@@ -96,7 +97,8 @@ class LoadWitness:
 
     def __init__(self, clock: Clock, proc: Path = Path("/proc")) -> None:
         self._clock = clock
-        self._proc = proc
+        self._stat = proc / "stat"
+        self._pressure = {what: proc / "pressure" / what for what in ("cpu", "io")}
         self._lock = Lock()
         self._thread: Thread | None = None
         self._is_stopped = False
@@ -196,7 +198,7 @@ class LoadWitness:
         stolen, ticks = None, 0
         # cpu  user nice system idle iowait irq softirq steal guest guest_nice, the guests' being among the users'
         with suppress(OSError, ValueError, IndexError):
-            figures = [int(figure) for figure in _head(self._proc / "stat").split("\n")[0].split()[1:9]]
+            figures = [int(figure) for figure in _head(self._stat).split("\n")[0].split()[1:9]]
             stolen, ticks = figures[7], sum(figures)
         return _Counts(self._pressure_us("cpu"), stolen, ticks)
 
@@ -204,17 +206,19 @@ class LoadWitness:
         """For how long some task has waited for ``cpu`` or ``io``; None where the kernel does not say."""
         # some avg10=0.00 avg60=0.00 avg300=0.00 total=386068850
         with suppress(OSError, ValueError, IndexError):
-            return int(_head(self._proc / "pressure" / what).split()[4].removeprefix("total="))
+            return int(_head(self._pressure[what]).split()[4].removeprefix("total="))
         return None
 
 
 def _head(path: Path) -> str:
     """The first lines of a file of the kernel's, all that is needed of it."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.read(fd, 256).decode()
-    finally:
-        os.close(fd)
+    return os.pread(_opened(path), 256, 0).decode()
+
+
+@cache
+def _opened(path: Path) -> int:
+    """A descriptor of the file, which is asked around every test: it stays open as long as this process lives."""
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def _share(before: int | None, after: int | None, of: float) -> float | None:

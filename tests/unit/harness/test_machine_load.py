@@ -58,7 +58,6 @@ def kernel(root: Path, waiting_us: int | None, steal: int | None, others: int = 
         (root / "pressure" / "cpu", f"some avg10=1.00 avg60=1.00 avg300=1.00 total={waiting_us}\nfull avg10=0.00\n"),
         (root / "stat", f"cpu  {others} 0 0 0 0 0 0 {steal} 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n"),
     ):
-        path.unlink(missing_ok=True)
         if (waiting_us if path.name == "cpu" else steal) is not None:
             path.write_text(text)
     return root
