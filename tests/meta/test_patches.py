@@ -21,6 +21,7 @@ PATCHED: Mapping[str, tuple[int, str]] = {
     "tests/contracts/test_store_turns.py": (1, SECONDS),
     "tests/unit/fixtures/test_lease_lost.py": (2, SECONDS),
     "tests/unit/fixtures/test_plugin_outcomes.py": (1, SECONDS),
+    "tests/unit/harness/test_events.py": (1, MACHINE),
     "tests/unit/harness/test_guard_worlds.py": (1, WITHOUT),
     "tests/unit/harness/test_leases_holder.py": (2, MACHINE),
     "tests/unit/harness/test_leases_model.py": (2, MACHINE),
