@@ -183,7 +183,8 @@ def test_wait(parameters):
     gate = Path(parameters["gate"])
     with gate.with_name("pids").open("a") as pids:
         print(os.getpid(), file=pids)
-    gate.read_text()
+    with gate.open("rb", buffering=0) as waiting:
+        waiting.read(1)
 """
 
 
@@ -197,9 +198,10 @@ def test_a_worker_that_dies_is_said(rackloop: CommandLine) -> None:
     running = rackloop.start("run", plan, "--testplans", "mine", "--lab", "mock", "--out", "out", "-n", "2")
     wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2, lambda: "the tests did not begin")
     os.kill(int(pids.read_text().split()[0]), signal.SIGKILL)
-    # The other reads it to its end, which is when nobody has it open for writing.
-    gate.open("w").close()
-    ended = running.end()
+    # Kept open until the other, which may not have come to it yet, has read its byte and the run is over.
+    with gate.open("r+b", buffering=0) as held:
+        held.write(b"x")
+        ended = running.end()
     assert ended.status == 3, ended
     found = {test["verdict"]: test for test in Results(rackloop.directory / "out").summary["tests"]}
     assert set(found) == {"pass", "unknown"}
