@@ -26,7 +26,9 @@ class PortMap:
         peer_of = dict(canonical)
         peer_of.update([(high, low) for low, high in canonical])
         if len(peer_of) < 2 * len(canonical):
-            raise ValueError(f"port {Counter(chain(*canonical)).most_common(1)[0][0]} used twice")
+            itself = [f"port {low} joined to itself" for low, high in canonical if low == high]
+            twice = Counter(chain(*canonical)).most_common(1)[0][0]
+            raise ValueError(itself[0] if itself else f"port {twice} used twice")
         object.__setattr__(self, "pairs", canonical)
         object.__setattr__(self, "_peer_of", peer_of)
 

@@ -18,6 +18,7 @@ from rackloop.parameters import number, part, size, stack, whole
 from rackloop.units import format_quantity
 from rackloop_drivers import workload
 from rackloop_fixtures import Measure, Progress, Rack, SwappedReads, run_parallel
+from rackloop_labs.scratch_ports import kept_circuits
 
 KIB, MIB = 1 << 10, 1 << 20
 PARAMETERS = {
@@ -166,9 +167,9 @@ def test_switched_throughput(rack: Rack, parameters: Mapping[str, Any], measure:
 def _ports_of(lab: Lab, server: str, profiles: Iterable[str]) -> dict[str, tuple[str, str]]:
     """The two ports of the server for each profile: others for each, as far as it has some whose links may be taken."""
     ports = list(lab.servers[server].ports)
-    kept = {port for port, name in lab.joined(server).items() if name in lab.drives and not lab.drives[name].scratch}
-    twos = list(zip(ports[::2], ports[1::2], strict=False))
-    free = [two for number, two in enumerate(twos) if not number or kept.isdisjoint(two)]
+    kept = kept_circuits(lab).ports()
+    first, *others = zip(ports[::2], ports[1::2], strict=False)
+    free = [first, *(two for two in others if kept.isdisjoint(lab.switch_port(server, port) for port in two))]
     return dict(zip(profiles, cycle(free), strict=False))
 
 
