@@ -159,14 +159,19 @@ def server(boxes: PowerBoxes) -> Server:
     return Server(boxes)
 
 
-def test_a_controller_has_one_session_of_serial_over_lan(server: Server, stack: ExitStack) -> None:
-    bmc = sol_bmc(server, stack)
+def two_consoles(server: Server, bmc: IpmiBmc, stack: ExitStack) -> tuple[IpmiConsole, IpmiConsole]:
+    """Two consoles of one controller, the first of them open."""
     first, second = (
         IpmiConsole(Ipmitool(bmc.address, server.boxes.login(bmc.address)), CLOCK) for _ in ("mine", "yours")
     )
     for console in (first, second):
         stack.callback(console.close)
     first.open(soon())
+    return first, second
+
+
+def test_a_controller_has_one_session_of_serial_over_lan(server: Server, stack: ExitStack) -> None:
+    first, second = two_consoles(server, sol_bmc(server, stack), stack)
     with pytest.raises(LabError, match="another session has the console"):
         second.open(soon())
     first.close()
@@ -175,15 +180,10 @@ def test_a_controller_has_one_session_of_serial_over_lan(server: Server, stack: 
 
 def test_a_session_on_which_much_is_said_is_given_back(server: Server, stack: ExitStack) -> None:
     bmc = sol_bmc(server, stack)
-    first, second = (
-        IpmiConsole(Ipmitool(bmc.address, server.boxes.login(bmc.address)), CLOCK) for _ in ("mine", "yours")
-    )
-    for console in (first, second):
-        stack.callback(console.close)
-    first.open(soon())
+    first, second = two_consoles(server, bmc, stack)
     server.say(b"more than a terminal holds\r\n" * 1000)
-    # Nobody reads it: ipmitool waits for room in its terminal by then, and does not look at its input.
-    CLOCK.sleep_until_ns(CLOCK.now_ns() + 500_000_000)
+    # Nobody reads it: ipmitool waits for room in its terminal, acknowledges nothing, and the controller tries again.
+    assert soon().poll(lambda: server.boxes.loop.call(lambda: bmc.sol._tries > 1), every_s=0.01)
     first.close()
     second.open(soon())
 

@@ -53,7 +53,7 @@ _REPORT_AGAIN_S = 0.05
 
 _runs = count(1)
 # The version and the engines of the fio where each executor runs commands.
-_found: WeakKeyDictionary[Executor, tuple[str, frozenset[str]]] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Executor, tuple[str, frozenset[str]]] = WeakKeyDictionary()
 
 
 class FioWork(Protocol):
@@ -104,7 +104,7 @@ class Fio:
         return self._found(deadline)[1]
 
     def _found(self, deadline: Deadline) -> tuple[str, frozenset[str]]:
-        if (known := _found.get(self._executor)) is None:
+        if (known := _known.get(self._executor)) is None:
             oldest = ".".join(map(str, OLDEST))
             asked = self._executor.run(("sh", "-c", ASK), deadline)
             if asked.status == NOT_THERE:
@@ -117,7 +117,7 @@ class Fio:
             if (int(version[1]), int(version[2])) < OLDEST:
                 raise ToolError(f"{printed} is too old: install {oldest} or later where the I/O runs")
             known = f"{version[1]}.{version[2]}", frozenset(name.strip() for name in engines if name.strip())
-            _found[self._executor] = known
+            _known[self._executor] = known
         return known
 
     def run(self, run: FioWork, deadline: Deadline) -> FioResult:
@@ -131,7 +131,7 @@ class Fio:
         missing = run.engines - self.engines(deadline)
         if missing:
             # Another may be installed meanwhile.
-            del _found[self._executor]
+            del _known[self._executor]
             raise ToolError(
                 f"fio {version} has no engine {', '.join(sorted(missing))}: install one built with it "
                 "(Debian's has nbd; a build of your own needs libnbd-dev)"

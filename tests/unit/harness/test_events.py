@@ -12,6 +12,7 @@ import pytest
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput, LabError
 from rackloop.record import ActAnnounced, ActDone, EventLog, RemapSeen, Stage, Stamped, TestFinished, read_events
+from tests.deadlines import soon
 
 
 def write_three(path: Path) -> None:
@@ -101,8 +102,7 @@ def test_others_are_written_while_one_is_on_its_way_to_the_disk(tmp_path: Path, 
         assert disk.asked.acquire(timeout=10)
         log.write(ActDone(act=1, test="t"))
         later = [threads.submit(log.write, ANNOUNCED, durable=True) for _ in range(2)]
-        while len(list(read_events(log.path))) < 4:
-            pass
+        assert soon().poll(lambda: len(list(read_events(log.path))) == 4, every_s=1e-3)
         assert not first.done()
         disk.let.release(3)
         assert first.result().seq == 1
@@ -117,8 +117,7 @@ def test_what_the_disk_refuses_is_refused_to_all_that_wait_for_it(tmp_path: Path
     disk.error = OSError(errno.EIO, "Input/output error")
     with ThreadPoolExecutor() as threads:
         waiting = [threads.submit(log.write, ANNOUNCED, durable=True) for _ in range(2)]
-        while len(list(read_events(log.path))) < 2:
-            pass
+        assert soon().poll(lambda: len(list(read_events(log.path))) == 2, every_s=1e-3)
         disk.let.release(2)
         for one in waiting:
             with pytest.raises(LabError, match="Input/output error"):
