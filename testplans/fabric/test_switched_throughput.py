@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import cycle
 from statistics import median
@@ -35,7 +35,7 @@ PARAMETERS = {
     "most": size(64 * MIB, "most bytes to read of each size, but at least two reads", least=4 * KIB, most=1 << 40),
     "host_s": number(0.001, "host time of a read in the paper's law", most=1, unit="s"),
     "stack": stack("comreset", "driver stack of the reading server"),
-    "profiles": part(["sata-ssd", "sata-hdd"], "profiles to read, two drives of each", of="profile"),
+    "profiles": part(["sata-ssd", "sata-hdd"], "profiles to read, two drives of each or more", of="profile"),
 }
 MEASURES = {
     "throughput.steady": "B/s",
@@ -58,30 +58,23 @@ pytestmark = pytest.mark.rackloop(
 
 
 def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
-    """The two drives of each profile that take turns behind the port: they are filled with identified blocks."""
-    _server(lab, parameters)
-    return [drive for profile in parameters["profiles"] for drive in _pair(lab, profile)]
+    """The drives of each profile that take turns behind a port: they are filled with identified blocks."""
+    return [drive for pair in _pairs(lab, parameters) for drive in pair.drives]
 
 
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     """Some milliseconds a read, and a second for each 150 MB of a hard disk or 500 MB of another, side by side."""
-    at = _ports_of(lab, _server(lab, parameters), parameters["profiles"])
-    reading_s = dict.fromkeys(at.values(), 0.0)
-    for profile, ports in at.items():
-        reading_s[ports] += _reading_s(parameters, profile)
+    pairs = _pairs(lab, parameters)
+    reading_s = dict.fromkeys((pair.ports for pair in pairs), 0.0)
+    for pair in pairs:
+        reading_s[pair.ports] += pair.rounds * _round_s(parameters, pair.profile)
     return 2 + max(reading_s.values())
 
 
-def _reading_s(parameters: Mapping[str, Any], profile: str) -> float:
-    """The time of all reads of the drives of a profile, with and without a switch."""
+def _round_s(parameters: Mapping[str, Any], profile: str) -> float:
+    """The time of a round's reads of two drives of a profile, with and without a switch."""
     each_s, bytes_per_s = (0.012, 150e6) if load_profile(profile).is_rotational else (0.003, 500e6)
-    round_s = sum(2 * _reads(parameters, block) * (each_s + block / bytes_per_s) for block in parameters["blocks"])
-    return float(_rounds(parameters, profile) * round_s)
-
-
-def _rounds(parameters: Mapping[str, Any], profile: str) -> int:
-    """The number of rounds in which the drives of a profile are read."""
-    return int(parameters["rounds" if load_profile(profile).is_rotational else "quick_rounds"])
+    return float(sum(2 * _reads(parameters, block) * (each_s + block / bytes_per_s) for block in parameters["blocks"]))
 
 
 def _reads(parameters: Mapping[str, Any], block: int) -> int:
@@ -101,45 +94,80 @@ def _server(lab: Lab, parameters: Mapping[str, Any]) -> str:
     return servers[0]
 
 
-def _pair(lab: Lab, profile: str) -> dict[str, tuple[str, str]]:
-    """Two drives of a profile, and the server ports that have them at the baseline."""
-    places = {
-        drive: place
-        for drive, place in lab.places.items()
-        if lab.drives[drive].profile == profile and lab.drives[drive].scratch
-    }
-    if len(places) < 2:
+@dataclass(frozen=True)
+class Pair:
+    """Two drives of a profile, the first of two ports of the server at which they take turns, and their rounds."""
+
+    profile: str
+    drives: tuple[str, str]
+    ports: tuple[str, str]
+    rounds: int
+
+
+def _pairs(lab: Lab, parameters: Mapping[str, Any]) -> list[Pair]:
+    """The pairs of drives to read: one of each profile, more of hard disks, the slowest, where ports are left.
+
+    The rounds of a profile are shared out among its pairs.
+    """
+    free = _port_pairs(lab, _server(lab, parameters))
+    profiles = parameters["profiles"]
+    drives = {profile: _drive_pairs(lab, profile) for profile in profiles}
+    ports = {profile: [two] for profile, two in zip(profiles, cycle(free), strict=False)}
+    left = free[len(profiles) :]
+    for profile in profiles:
+        if load_profile(profile).is_rotational:
+            more = len(drives[profile]) - 1
+            ports[profile] += left[:more]
+            left = left[more:]
+    found = []
+    for profile, places in ports.items():
+        rounds = parameters["rounds" if load_profile(profile).is_rotational else "quick_rounds"]
+        shares = [len(range(place, rounds, len(places))) for place in range(len(places))]
+        found += [Pair(profile, *pair) for pair in zip(drives[profile], places, shares, strict=False) if pair[2]]
+    return found
+
+
+def _drive_pairs(lab: Lab, profile: str) -> list[tuple[str, str]]:
+    """The scratch drives of a profile that the baseline joins to server ports, two by two."""
+    drives = [name for name in lab.places if lab.drives[name].profile == profile and lab.drives[name].scratch]
+    if len(drives) < 2:
         raise NotSupported(f"lab {lab.name} has no two scratch drives of profile {profile} in its baseline")
-    return dict(list(places.items())[:2])
+    return list(zip(drives[::2], drives[1::2], strict=False))
+
+
+def _port_pairs(lab: Lab, server: str) -> list[tuple[str, str]]:
+    """The ports of the server two by two: the first, and those others whose links may be taken."""
+    ports = list(lab.servers[server].ports)
+    kept = kept_circuits(lab).ports()
+    first, *others = zip(ports[::2], ports[1::2], strict=False)
+    return [first, *(two for two in others if kept.isdisjoint(lab.switch_port(server, port) for port in two))]
 
 
 def test_switched_throughput(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
     """In rounds, for each drive and size of block: some reads of one drive, then as many with a swap before each.
 
-    A round has every size. The drives of a profile have two ports of the server for themselves where there are enough,
-    and are read beside those of the others; those that share two ports take turns there, round by round, so that what
-    this machine does for a second is in one round of each and not in all rounds of one.
+    A round has every size. A pair of drives has two ports of the server to itself where there are enough, and is read
+    beside the others; those that share two ports take turns there, round by round, so that what this machine does for a
+    second is in one round of each and not in all rounds of one.
     """
     server = _server(rack.lab, parameters)
-    pairs = {profile: _pair(rack.lab, profile) for profile in parameters["profiles"]}
-    places = {place: drive for pair in pairs.values() for drive, place in pair.items()}
+    pairs = _pairs(rack.lab, parameters)
+    places = {rack.lab.places[drive]: drive for pair in pairs for drive in pair.drives}
     region = _region(parameters)
     written = {places[place]: said for place, said in rack.fill_all(places, size_bytes=region).items()}
     # A simulated server hands a read on at once; the paper's took a millisecond over each.
     host_s = parameters["host_s"] if rack.lab.kind is LabKind.MOCK else 0.0
     blocks = parameters["blocks"]
-    seen: dict[tuple[str, int], list[Round]] = {(profile, block): [] for profile in pairs for block in blocks}
-    lbas = {(profile, block): cycle(_places(rack, region, block)) for profile, block in seen}
+    seen: dict[tuple[Pair, int], list[Round]] = {(pair, block): [] for pair in pairs for block in blocks}
+    lbas = {(pair, block): cycle(_places(rack, region, block)) for pair, block in seen}
     reads_of = {block: _reads(parameters, block) for block in blocks}
-    rounds_of = {profile: _rounds(parameters, profile) for profile in pairs}
-    at = _ports_of(rack.lab, server, pairs)
+    series = len(blocks) * sum(pair.rounds for pair in pairs)
 
     def read_at(here: str, stop: Event) -> None:
-        profiles = [profile for profile, ports in at.items() if ports[0] == here]
-        ports = at[profiles[0]]
+        its = [pair for pair in pairs if pair.ports[0] == here]
         # Those with more rounds have several between two of the others, so that all go on for as long.
-        turns = [(done / rounds_of[profile], profile) for profile in profiles for done in range(rounds_of[profile])]
-        first = next(iter(pairs[profiles[0]]))
+        turns = [(done / pair.rounds, place) for place, pair in enumerate(its) for done in range(pair.rounds)]
+        first = its[0].drives[0]
         rack.attach(server, {here: first})
         session = rack.swapped_reads(
             server,
@@ -150,27 +178,21 @@ def test_switched_throughput(rack: Rack, parameters: Mapping[str, Any], measure:
             region_bytes=region,
         )
         with session as through:
-            swapping = Swapping(rack, through, written[first], server, ports, written, host_s=host_s)
-            for _, profile in sorted(turns):
-                swapping.take(list(pairs[profile]), min(blocks))
+            swapping = Swapping(rack, through, written[first], server, its[0].ports, written, host_s=host_s)
+            for _, place in sorted(turns):
+                pair = its[place]
+                swapping.take(pair.drives, min(blocks))
                 for block in blocks:
                     if stop.is_set():
                         return
-                    seen[profile, block].append(swapping.round(block, reads_of[block], lbas[profile, block]))
-                progress(sum(map(len, seen.values())), len(blocks) * sum(rounds_of.values()), "series of reads")
+                    seen[pair, block].append(swapping.round(block, reads_of[block], lbas[pair, block]))
+                progress(sum(map(len, seen.values())), series, "series of reads")
 
-    run_parallel(read_at, sorted({ports[0] for ports in at.values()}), gives_way=False)
-    for (profile, block), rounds in seen.items():
-        _say(rounds, measure, block, block=format_quantity(block, "B"), drive=profile)
-
-
-def _ports_of(lab: Lab, server: str, profiles: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """The two ports of the server for each profile: others for each, as far as it has some whose links may be taken."""
-    ports = list(lab.servers[server].ports)
-    kept = kept_circuits(lab).ports()
-    first, *others = zip(ports[::2], ports[1::2], strict=False)
-    free = [first, *(two for two in others if kept.isdisjoint(lab.switch_port(server, port) for port in two))]
-    return dict(zip(profiles, cycle(free), strict=False))
+    run_parallel(read_at, sorted({pair.ports[0] for pair in pairs}), gives_way=False)
+    for profile in parameters["profiles"]:
+        for block in blocks:
+            rounds = [each for pair in pairs if pair.profile == profile for each in seen[pair, block]]
+            _say(rounds, measure, block, block=format_quantity(block, "B"), drive=profile)
 
 
 def _places(rack: Rack, region: int, block: int) -> list[int]:
@@ -245,7 +267,7 @@ class Swapping:
         self._began_ns = rack.clock.now_ns()
         self._before = through.finish(first)
 
-    def take(self, drives: list[str], block_bytes: int) -> None:
+    def take(self, drives: tuple[str, str], block_bytes: int) -> None:
         """Join the port with the first of two drives, and read a block of it that is not timed."""
         self._there, self._other = drives
         self._rack.attach(self._server, {self._here: self._there, self._spare: self._other})

@@ -59,7 +59,7 @@ def test_what_a_real_rack_cannot_do_is_known_before_anything_is_erased(rackloop:
 def test_each_port_and_tool_is_used_once_and_what_fails_is_named(rackloop: CommandLine, found: Path) -> None:
     live = rackloop("lab", "check", "mock", "--live")
     assert live.status == 0, live
-    assert "16 ports" in live.out
+    assert "22 ports" in live.out
     assert "; 0 failed" in live.out
     # A file of the current folder by its name is the same file.
     named = rackloop("lab", "check", found.name, "--live")

@@ -171,7 +171,7 @@ _ALL = (
         mechanisms.BreakPart(PartKind.BMC, "unreachable"),
     ),
     *(
-        FaultKind(name, about, _SLOT, mechanisms.BreakPart(PartKind.SLOT, how), endangers_data=True)
+        FaultKind(name, about, _SLOT, mechanisms.BreakPart(PartKind.SLOT, how, takes_links=True), endangers_data=True)
         for name, about, how in _OF_SLOTS
     ),
     FaultKind(

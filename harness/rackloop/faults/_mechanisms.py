@@ -86,6 +86,7 @@ class BreakPart(Mechanism):
     part: PartKind
     kind: str
     adds_up: bool = False
+    takes_links: bool = False
 
     def requires(self, lab: Lab, request: FaultRequest) -> RequiredPart:
         """See :class:`~rackloop.faults._kind.Mechanism`."""
@@ -181,10 +182,10 @@ class SlowDown(BreakPart):
 class SwitchOffPhy(BreakPart):
     """Switches off the PHY of a server port."""
 
-    takes_links = needs_signal = True
+    needs_signal = True
 
     def __init__(self) -> None:
-        super().__init__(PartKind.PHY, "disabled")
+        super().__init__(PartKind.PHY, "disabled", takes_links=True)
 
     def objections(self, lab: Lab, equipment: Equipment, request: FaultRequest, deadline: Deadline) -> list[str]:
         """A signal that a drop takes away comes back with the end of the drop: that is waited for first."""
@@ -199,10 +200,8 @@ class SwitchOffPhy(BreakPart):
 class SwapCables(BreakPart):
     """Plugs two cables into each other's places: those of the target and of what ``with`` names."""
 
-    takes_links = True
-
     def __init__(self) -> None:
-        super().__init__(PartKind.CABLING, "miswire", adds_up=True)
+        super().__init__(PartKind.CABLING, "miswire", adds_up=True, takes_links=True)
 
     def check(self, lab: Lab, request: FaultRequest) -> list[str]:
         """The other cable must be one of the switch's, and another one."""

@@ -28,8 +28,10 @@ def test_the_mock_rack_is_the_reference_rack(mock: Lab) -> None:
     assert isinstance(mock.fabric, FlexFabricDriver)
     assert (mock.fabric.control.tcp, mock.fabric.control.serial) == ("auto", "auto")
     assert [server.stack for server in mock.servers.values()] == list(Stack)
-    assert [port for server in mock.servers.values() for port in server.ports.values()] == list(range(1, 17))
-    assert len(mock.drives) == 24
+    ports = [port for server in mock.servers.values() for port in server.ports.values()]
+    assert len(ports) == len(set(ports))
+    assert set(ports) == set(range(1, 23))
+    assert len(mock.drives) == 30
     assert {drive.profile for drive in mock.drives.values()} == {"sata-ssd", "sata-hdd", "sas-hdd", "nvme-ssd"}
     assert [name for name, drive in mock.drives.items() if not drive.scratch] == ["d20"]
     assert [drive.expander_slot for drive in mock.drives.values() if drive.expander] == [0, 1, 2, 3]
@@ -39,7 +41,7 @@ def test_the_mock_rack_is_the_reference_rack(mock: Lab) -> None:
 
 def test_the_baseline_joins_every_server_port_to_a_drive(mock: Lab) -> None:
     pairs = mock.baseline_map()
-    assert len(pairs) == 16
+    assert len(pairs) == 22
     assert pairs.peer_of(mock.switch_port("srv1", "p0")) == mock.where_is("d01") == 101
     assert mock.drives_of("srv2") == ["d03", "d04", "d10", "d14"]
 
@@ -49,7 +51,7 @@ def test_a_drive_behind_an_expander_is_where_the_expander_is(mock: Lab) -> None:
 
 
 def test_a_port_that_an_expander_is_joined_to_has_no_drive_to_itself(mock: Lab) -> None:
-    assert list(mock.places)[:5] == ["d01", "d02", "d09", "d13", "d03"]
+    assert list(mock.places)[:9] == ["d01", "d02", "d09", "d13", "d25", "d26", "d27", "d28", "d03"]
     assert mock.places["d09"] == ("srv1", "p2")
     expander = next(iter(mock.expanders))
     lab = mock.model_copy(update={"baseline": {"srv2": {"p1": expander, "p0": "d03"}, "srv1": {"p3": "d01"}}})

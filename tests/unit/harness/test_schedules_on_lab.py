@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from rackloop.errors import BadInput
@@ -34,14 +36,14 @@ def test_a_fault_takes_what_it_may_touch(lab: Lab) -> None:
     assert hung.drives == {"d01"}
     assert not hung.servers
     assert taking(FaultSpec("phy_drop", "srv1.p2")).drives == {"d09"}
-    crashed = taking(FaultSpec("server_crash", "srv1"))
-    assert crashed.drives == {"d01", "d02", "d09", "d13"}
-    assert crashed.servers == {"srv1"}
+    crashed = taking(FaultSpec("server_crash", "srv2"))
+    assert crashed.drives == {"d03", "d04", "d10", "d14"}
+    assert crashed.servers == {"srv2"}
     assert not taking(FaultSpec("bmc_unreachable", "srv1"))
 
 
 def test_a_script_that_the_lab_can_have_is_played_as_it_is(lab: Lab) -> None:
-    script = schedule(step(0, 1), step(2, 1, "srv1", "server_crash"), most=Bound(1, 4, 1))
+    script = schedule(step(0, 1), step(2, 1, "srv2", "server_crash"), most=Bound(1, 4, 1))
     assert on_lab(script, lab, 1) is script
 
 
@@ -74,8 +76,8 @@ def test_a_word_that_is_nearly_written_is_guessed(lab: Lab) -> None:
 
 
 def test_a_script_that_takes_more_drives_than_it_may_is_refused(lab: Lab) -> None:
-    with pytest.raises(BadInput, match=r"4 drives \(d01, d02, d09, d13\) would be broken at once, .* allows 1"):
-        on_lab(schedule(step(0, 1, "srv1", "server_crash")), lab, 1)
+    with pytest.raises(BadInput, match=r"4 drives \(d03, d04, d10, d14\) would be broken at once, .* allows 1"):
+        on_lab(schedule(step(0, 1, "srv2", "server_crash")), lab, 1)
 
 
 def test_words_stand_for_what_is_in_use_and_may_be_broken(lab: Lab) -> None:
@@ -84,7 +86,7 @@ def test_words_stand_for_what_is_in_use_and_may_be_broken(lab: Lab) -> None:
     assert len(targets) > 12
     ports = RandomSchedule("storm", (FaultChoice("phy_drop", ("ports",), (0.1, 0.1)),), every_s=0.1, duration_s=60.0)
     assert {each.fault.target for each in on_lab(ports, lab, 1).steps} == {
-        f"{server}.{port}" for server in lab.servers for port in ("p0", "p1", "p2", "p3")
+        f"{name}.{port}" for name, server in lab.servers.items() for port in server.ports
     }
 
 
@@ -164,3 +166,12 @@ def test_a_script_that_takes_a_signal_twice_is_told_when_it_is_back(lab: Lab) ->
     with pytest.raises(BadInput, match=r"power_loss of srv1 has taken the signal of srv1\.p2; begin it at 2 s"):
         on_lab(script("srv1"), lab, 0)
     assert len(on_lab(script("srv2"), lab, 0).steps) == 2
+
+
+@pytest.mark.parametrize("kind", ["hot_unplug", "slot_power_loss", "device_off", "link_disable"])
+def test_a_slot_without_its_drive_has_no_signal_to_take(kind: str) -> None:
+    direct = load_lab("labs/mock-direct.yaml")
+    port = ".".join(next(iter(direct.places.values())))
+    steps = step(0, 2, port, kind), step(1, 2, port, "phy_disable")
+    with pytest.raises(BadInput, match=re.escape(f"{kind} of {port} has taken the signal of {port}; begin it at 2 s")):
+        on_lab(schedule(*steps, most=Bound(faults=2, drives=24, servers=4)), direct, 0)
