@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rackloop.native import find_binary
+from tests.blobload_process import RECORDS, blobload, document, running
 from tests.storageswitch_process import RunningSwitch, running_switch
-
-WITHIN_S = 60.0
-RECORDS = 2000
-
 
 SIZE_BYTES = 16 << 20
 CONFIG = {
@@ -32,36 +27,6 @@ def two_switches() -> Iterator[list[RunningSwitch]]:
     """Two switches, each with a drive of memory, Gimbal, and a tenant a."""
     with ExitStack() as stack:
         yield [stack.enter_context(running_switch(CONFIG)) for _ in range(2)]
-
-
-@contextmanager
-def running(text: str) -> Iterator[tuple[subprocess.Popen[str], Iterator[dict[str, Any]]]]:
-    """A run and the lines that it prints; it has ended afterwards."""
-    command = [str(find_binary("blobload"))]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(text)
-        process.stdin.close()
-        yield process, map(json.loads, process.stdout)
-
-
-def document(switches: Sequence[RunningSwitch], **changes: Any) -> str:
-    """A database so small that memtables are flushed within a few hundred puts."""
-    drives = [
-        {"uri": switch.uri("a"), "control": str(switch.control), "tenant": "a", "in_box": number}
-        for number, switch in enumerate(switches)
-    ]
-    tree = {"memtable_bytes": 256 << 10, "table_bytes": 256 << 10, "level_base_bytes": 1 << 20, "cache_bytes": 0}
-    layout = {"unit_bytes": 1 << 20, "blob_bytes": 128 << 10}
-    whole = {"schema": 1, "mix": "a", "records": RECORDS, "depth": 8, "operations": 2000, "seed": 1, "drives": drives}
-    return json.dumps(whole | {"layout": layout, "tree": tree} | changes)
-
-
-def blobload(text: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(find_binary("blobload"))], input=text, capture_output=True, text=True, timeout=WITHIN_S, check=False
-    )
 
 
 def test_what_is_read_is_what_was_written_on_both_replicas() -> None:
@@ -138,6 +103,13 @@ def test_bad_input_is_refused(changes: dict[str, Any], said: str) -> None:
         done = blobload(document(switches, **changes))
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
+
+
+def test_an_export_that_may_not_be_written_is_refused() -> None:
+    with running_switch(CONFIG | {"tenants": [{"name": "a", "read_only": True}]}) as switch:
+        done = blobload(document([switch], layout={"replicas": 1}))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert 'drive "a": its export is read-only; name a tenant that may write' in done.stderr
 
 
 def test_an_export_without_its_switch_is_not_written() -> None:

@@ -45,7 +45,7 @@ pub struct Document {
 #[serde(deny_unknown_fields)]
 pub struct DriveOf {
     /// The export.
-    uri: String,
+    pub uri: String,
     /// The control socket of its switch.
     pub control: PathBuf,
     /// The tenant there.
@@ -56,8 +56,8 @@ pub struct DriveOf {
 }
 
 impl DriveOf {
-    /// The export.
-    pub fn uri(&self) -> Result<NbdUri, String> {
+    /// The export, taken apart.
+    pub fn parsed_uri(&self) -> Result<NbdUri, String> {
         NbdUri::parse(&self.uri).map_err(|error| format!("drive {:?}: uri: {error}", self.tenant))
     }
 }
@@ -84,7 +84,7 @@ impl Document {
             }
         }
         for drive in &document.drives {
-            drive.uri()?;
+            drive.parsed_uri()?;
         }
         Ok(document)
     }

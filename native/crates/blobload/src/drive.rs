@@ -5,9 +5,11 @@ use std::time::{Duration, Instant};
 
 use blobstore::Io;
 use nbd::client::{Client, Command};
+use nbd::proto::flag;
 use nbd::Patience;
 use schedulers::Operation;
 
+use crate::credits::Credits;
 use crate::document::DriveOf;
 
 /// A request that has been answered, with its bytes.
@@ -27,6 +29,8 @@ pub struct Drive {
     in_flight: HashMap<u64, Io>,
     /// Byte count.
     pub bytes: u64,
+    /// The credits that its switch has told.
+    pub credits: Credits,
     /// The reason why the connection was lost.
     pub lost: Option<String>,
 }
@@ -34,13 +38,20 @@ pub struct Drive {
 impl Drive {
     /// Connect to the export.
     pub fn connect(of: &DriveOf) -> Result<Self, String> {
-        let client = Client::connect(&of.uri()?)
+        let client = Client::connect(&of.parsed_uri()?)
             .map_err(|error| format!("drive {:?}: {error}", of.tenant))?;
         let export = client.export();
+        if export.has(flag::READ_ONLY) {
+            return Err(format!(
+                "drive {:?}: its export is read-only; name a tenant that may write",
+                of.tenant
+            ));
+        }
         Ok(Self {
             client: Some(client),
             in_flight: HashMap::new(),
             bytes: export.bytes,
+            credits: Credits::default(),
             lost: None,
         })
     }

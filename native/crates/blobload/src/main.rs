@@ -54,13 +54,23 @@ fn run() -> Result<ExitCode, String> {
     let document = Document::parse(&text)?;
     let mut run = Run::new(&document)?;
     run.load()?;
+    if let Some(what) = run.trouble() {
+        return Ok(failed(&what));
+    }
     print(&json!({"event": "loaded", "records": document.records}));
     let start = Instant::now();
     run.operate(|operations| print(&json!({"event": "progress", "operations": operations})));
     let result = run.result(start.elapsed().as_secs_f64());
     print(&result);
-    let is_well = result["errors"] == 0 && run.mismatch.is_none();
-    Ok(ExitCode::from(u8::from(!is_well)))
+    Ok(match run.trouble() {
+        Some(what) => failed(&what),
+        None => ExitCode::SUCCESS,
+    })
+}
+
+fn failed(what: &str) -> ExitCode {
+    eprintln!("blobload: {what}");
+    ExitCode::from(1)
 }
 
 /// Print a line on standard output; exit if the reader has closed it.

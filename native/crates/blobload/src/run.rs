@@ -9,7 +9,7 @@ use realtime::now_ns;
 use schedulers::{Operation, Outcome};
 use serde_json::{json, Value};
 
-use crate::credits;
+use crate::credits::{self, Told};
 use crate::document::Document;
 use crate::drive::{Answered, Drive};
 
@@ -28,8 +28,7 @@ struct Tally {
 pub struct Run<'a> {
     document: &'a Document,
     drives: Vec<Drive>,
-    credits: Receiver<(DriveId, u32)>,
-    credit_updates: u64,
+    credits: Receiver<Told>,
     global: GlobalAllocator,
     database: Database,
     workload: Workload,
@@ -40,7 +39,7 @@ pub struct Run<'a> {
     ended: u64,
     verified_bytes: u64,
     /// The first read that returned other bytes than were written.
-    pub mismatch: Option<String>,
+    mismatch: Option<String>,
     /// The first operation that failed.
     first_error: Option<String>,
 }
@@ -81,7 +80,6 @@ impl<'a> Run<'a> {
             document,
             drives,
             credits,
-            credit_updates: 0,
             global,
             database,
             workload,
@@ -95,7 +93,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Store the records.
+    /// Store the records; the error says why they cannot be, and [`Run::trouble`] what has failed.
     pub fn load(&mut self) -> Result<(), String> {
         let keys = (0..self.document.records).map(key_of);
         let loaded = self.database.load(keys, &mut self.global, now_ns());
@@ -103,10 +101,7 @@ impl<'a> Run<'a> {
         while self.database.is_at_work() {
             self.step();
         }
-        match self.database.failure() {
-            Some(failure) => Err(failure.to_owned()),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     /// Carry out the operations; `progress` is called with their number as the document asks.
@@ -135,7 +130,7 @@ impl<'a> Run<'a> {
             let (credit, ..) = client.load(DriveId(number as u32));
             json!({
                 "tenant": of.tenant, "in_box": of.in_box, "reads": by_drive[number], "credit": credit,
-                "lost": drive.lost,
+                "credits": drive.credits, "lost": drive.lost,
             })
         });
         let mut result = json!({
@@ -143,11 +138,11 @@ impl<'a> Run<'a> {
             "operations": self.ended,
             "seconds": seconds,
             "operations_per_s": self.ended as f64 / seconds,
-            "errors": self.tallies.iter().map(|tally| tally.errors).sum::<u64>(),
+            "errors": self.errors(),
             "first_error": self.first_error,
             "mismatch": self.mismatch,
             "verified_bytes": self.verified_bytes,
-            "credit_updates": self.credit_updates,
+            "credit_updates": self.drives.iter().map(|drive| drive.credits.changes).sum::<u64>(),
             "reads_by_replica": client.reads_by_replica(),
             "counters": counters,
             "write_amplification": counters.write_amplification(),
@@ -159,6 +154,38 @@ impl<'a> Run<'a> {
             result[*name] = tally.as_json();
         }
         result
+    }
+
+    /// The failure, the drives it is of, and the remedy; `None` where nothing failed.
+    pub fn trouble(&self) -> Option<String> {
+        let failure = self.first_error.as_deref().or(self.database.failure());
+        let mut said = match (&self.mismatch, failure) {
+            (Some(mismatch), _) => mismatch.clone(),
+            (None, Some(failure)) if self.ended == 0 => {
+                format!("the records are not stored: {failure}")
+            }
+            (None, Some(failure)) => {
+                format!(
+                    "{} of {} operations failed: {failure}",
+                    self.errors(),
+                    self.ended
+                )
+            }
+            (None, None) => return None,
+        };
+        for (number, (of, drive)) in self.document.drives.iter().zip(&self.drives).enumerate() {
+            if let Some(why) = &drive.lost {
+                said += &format!(
+                    "; drive {number}, {}, was lost ({why}): start its switch, then blobload anew",
+                    of.uri
+                );
+            }
+        }
+        Some(said)
+    }
+
+    fn errors(&self) -> u64 {
+        self.tallies.iter().map(|tally| tally.errors).sum()
     }
 
     fn start(&mut self, token: u64) {
@@ -174,9 +201,9 @@ impl<'a> Run<'a> {
 
     /// Send what may go, and take what has come.
     fn step(&mut self) {
-        while let Ok((drive, credit)) = self.credits.try_recv() {
-            self.credit_updates += 1;
-            self.database.set_credit(drive, credit);
+        while let Ok(told) = self.credits.try_recv() {
+            self.drives[told.drive.index()].credits.note(&told);
+            self.database.set_credit(told.drive, told.credit);
         }
         self.send();
         let mut has_come = false;
