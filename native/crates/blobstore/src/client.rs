@@ -7,12 +7,16 @@ use slab::Slab;
 use crate::drives::{DriveId, Extent};
 use crate::limiter::Limiter;
 
+/// Reads that go to other replicas in turn before a drive without a request is tried.
+pub const PASSED_OVER: u32 = 64;
+
 /// The choice of the replica that a read goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Steering {
     /// The replica whose drive has most unused credit: credit less what is outstanding and what waits there. The first
-    /// of those that have as much, and the first of all where a drive shows no credit.
+    /// of those that have as much, and the first of all where a drive shows no credit. A drive that is idle and has been
+    /// passed over [`PASSED_OVER`] times has the next one all the same: only a completion there can tell of more credit.
     #[default]
     Credit,
     /// The first replica whose drive works.
@@ -109,6 +113,8 @@ struct Drive {
     limiter: Limiter<usize>,
     is_down: bool,
     reads: u64,
+    /// Reads since the last one here that might have come here and went to another replica.
+    passed_over: u32,
 }
 
 /// A client of a pool of drives.
@@ -132,6 +138,7 @@ impl Client {
             limiter: Limiter::new(options.limiter),
             is_down: false,
             reads: 0,
+            passed_over: 0,
         };
         Self {
             options,
@@ -291,7 +298,11 @@ impl Client {
             return self.end_if_over(request);
         };
         let drive = self.requests[request].replicas[replica].drive;
+        for other in self.requests[request].replicas.iter().map(|one| one.drive) {
+            self.drives[other.index()].passed_over += 1;
+        }
         self.drives[drive.index()].reads += 1;
+        self.drives[drive.index()].passed_over = 0;
         if self.reads_by_replica.len() <= replica {
             self.reads_by_replica.resize(replica + 1, 0);
         }
@@ -309,10 +320,19 @@ impl Client {
         if self.options.steering == Steering::First {
             return candidates.next();
         }
-        let unused = |replica: usize| {
-            let drive = request.replicas[replica].drive;
-            self.drives[drive.index()].limiter.unused()
+        let drive = |replica: usize| &self.drives[request.replicas[replica].drive.index()];
+        let unused = |replica: usize| drive(replica).limiter.unused();
+        let is_overdue = |&replica: &usize| {
+            let Drive {
+                limiter,
+                passed_over,
+                ..
+            } = drive(replica);
+            *passed_over >= PASSED_OVER && limiter.is_idle() && limiter.credit().is_some()
         };
+        if let Some(overdue) = candidates.clone().find(is_overdue) {
+            return Some(overdue);
+        }
         let mut best = candidates.next()?;
         for replica in candidates {
             if let (Some(more), Some(most)) = (unused(replica), unused(best)) {

@@ -35,7 +35,7 @@ mod refusal;
 mod workload;
 
 pub use allocator::{GlobalAllocator, LocalAllocator, Unit};
-pub use client::{Client, ClientOptions, Ended, Io, IoFailure, Steering};
+pub use client::{Client, ClientOptions, Ended, Io, IoFailure, Steering, PASSED_OVER};
 pub use drives::{DriveId, Extent, Layout, PoolDrive};
 pub use limiter::Limiter;
 pub use lsm::{Answer, Counters, Database, Entry, Finished, Query, TreeOptions};

@@ -47,6 +47,12 @@ impl<T> Limiter<T> {
         self.waiting.len()
     }
 
+    /// Whether no request is outstanding and none waits.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.outstanding == 0 && self.waiting.is_empty()
+    }
+
     /// Credit that neither an outstanding nor a waiting request uses; below 0 where more wait than may go.
     #[must_use]
     pub fn unused(&self) -> Option<i64> {

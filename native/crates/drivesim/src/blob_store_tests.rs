@@ -102,6 +102,19 @@ fn reads_leave_a_slow_drive_where_credit_steers_them() {
 }
 
 #[test]
+fn reads_use_every_drive_though_writes_left_its_credit_low() {
+    let client = |number: usize| json!({"tenant": {"name": number.to_string()}, "mix": "c", "records": 1000, "depth": 8});
+    let clients: Vec<Value> = (0..8).map(client).collect();
+    let result = run_on(&[5; 4], json!({ "clients": clients }));
+    for client in result["clients"].as_array().unwrap() {
+        let reads = client["reads_by_drive"].as_array().unwrap();
+        let reads: Vec<f64> = reads.iter().map(|one| one.as_f64().unwrap()).collect();
+        let all: f64 = reads.iter().sum();
+        assert!(reads.iter().all(|&one| one / all > 0.1), "{reads:?}");
+    }
+}
+
+#[test]
 fn puts_are_written_to_every_replica() {
     for replicas in [1, 2] {
         let keys = json!({

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use blobstore::{Client, ClientOptions, DriveId, Extent, Io, IoFailure, Steering};
+use blobstore::{Client, ClientOptions, DriveId, Extent, Io, IoFailure, Steering, PASSED_OVER};
 use proptest::prelude::*;
 use schedulers::{Operation, Outcome, Priority};
 
@@ -210,6 +210,43 @@ fn without_a_limiter_everything_goes_at_once_and_without_steering_to_the_first()
         assert!(sent.iter().all(|io| io.drive == DriveId(0)));
         assert_eq!(client.reads_by_replica(), [5]);
     }
+}
+
+#[test]
+fn a_drive_that_is_idle_is_tried_again_so_that_it_can_tell_of_more_credit() {
+    let mut client = Client::new(ClientOptions::default(), 2);
+    client.set_credit(DriveId(0), 100);
+    client.set_credit(DriveId(1), 1);
+    let chosen = |client: &mut Client, credit| {
+        client.read(0, &blob(0, 1), 0, 4096, Priority::default());
+        let [io] = sent(client)[..] else {
+            panic!("one read, one request");
+        };
+        client.complete(io.id, Outcome::Succeeded, Some(credit));
+        io.drive
+    };
+    for _ in 0..2 {
+        for _ in 0..PASSED_OVER {
+            assert_eq!(chosen(&mut client, 100), DriveId(0));
+        }
+        assert_eq!(chosen(&mut client, 1), DriveId(1));
+    }
+    client.write(1, &blob(1, 1)[..1], 0, 4096, Priority::default());
+    let busy = sent(&mut client);
+    for _ in 0..=PASSED_OVER {
+        assert_eq!(
+            chosen(&mut client, 100),
+            DriveId(0),
+            "the other is not idle"
+        );
+    }
+    client.complete(busy[0].id, Outcome::Succeeded, None);
+    assert_eq!(chosen(&mut client, 200), DriveId(1));
+    assert_eq!(
+        chosen(&mut client, 200),
+        DriveId(1),
+        "it has told of more credit"
+    );
 }
 
 #[test]
