@@ -32,7 +32,8 @@ def test_the_client_is_compared_with_itself_without_a_part(tmp_path: Path, capsy
     assert 0.2 < rows["gimbal", None]["second_replica_share"] < 0.8
     assert rows["gimbal", "steering off"]["second_replica_share"] == 0
     assert rows["gimbal", "one replica"]["second_replica_share"] == 0
-    assert (tmp_path / "store.svg").read_bytes().startswith(b"<?xml")
+    for name in ("store.svg", "store-client.svg"):
+        assert (tmp_path / name).read_bytes().startswith(b"<?xml")
 
 
 def test_a_seed_gives_the_same_again(capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,6 +42,40 @@ def test_a_seed_gives_the_same_again(capsys: pytest.CaptureFixture[str]) -> None
         assert main(["model", "store", *SHORT, "--scheduler", "none", "--seed", seed, "--json"]) == 0
         found.append(json.loads(capsys.readouterr().out)["rows"])
     assert found[0] == found[1] != found[2]
+
+
+def test_mixes_and_seeds_are_rows_of_their_own_and_figures_their_means(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = ("--mix", "b", "--mix", "e", "--seeds", "2", "--seed", "3", "--scheduler", "gimbal", "--out", str(tmp_path))
+    assert main(["model", "store", *SHORT, *both, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["mixes"], document["seed"], document["seeds"]) == (["b", "e"], 3, 2)
+    runs = {(row["mix"], row["seed"]) for row in document["rows"]}
+    assert runs == {("b", 3), ("b", 4), ("e", 3), ("e", 4)}
+    assert len(document["rows"]) == 4 * 5
+    assert all(row["get_p99_ns"] is None for row in document["rows"] if row["mix"] == "e"), "it scans and gets nothing"
+    parts = (tmp_path / "store-client.svg").read_text()
+    assert "YCSB B" in parts
+    assert "YCSB E" not in parts
+    assert "means of seeds 3 to 4" in parts
+
+
+def test_the_table_has_means_of_seeds(capsys: pytest.CaptureFixture[str]) -> None:
+    two = ["model", "store", *SHORT, "--seeds", "2", "--scheduler", "none"]
+    assert main([*two, "--json"]) == 0
+    rates = [row["operations_per_s"] for row in json.loads(capsys.readouterr().out)["rows"]]
+    assert main(two) == 0
+    assert f" {sum(rates) / 2:.0f} " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("choice", [("--scheduler", "none"), ("--scheduler", "gimbal", "--mix", "e")])
+def test_without_gimbal_or_without_gets_no_parts_are_drawn(
+    choice: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["model", "store", *SHORT, *choice, "--out", str(tmp_path)]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["store.png", "store.svg"]
+    assert "store.svg, store.png are in" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(

@@ -202,10 +202,14 @@ def model_cost(
     "store",
     "rackloop model store --out store",
     "rackloop model store --mix b --condition fragmented --scheduler none --scheduler gimbal",
+    "rackloop model store --scheduler gimbal --mix a --mix b --mix c --seeds 5 --out store",
     "rackloop model store --clients 4 --json",
 )
 def model_store(
-    mix: Annotated[str, typer.Option(metavar="LETTER", help="The workload of YCSB, a to f.")] = "a",
+    mix: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LETTER", help="A workload of YCSB, a to f; may be given again. Else a."),
+    ] = None,
     condition: Annotated[
         str, typer.Option(metavar="NAME", help="The condition of the drives, clean or fragmented.")
     ] = "clean",
@@ -236,7 +240,10 @@ def model_store(
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, max=2**63 - 1, help="Seed of the model and of its load.")
     ] = 1,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Directory for the plot; else none.")] = None,
+    seeds: Annotated[
+        int, typer.Option(metavar="N", min=1, max=1000, help="Number of seeds from that on; figures are their means.")
+    ] = 1,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Directory for the plots; else none.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare schedulers of key-value stores.
@@ -248,7 +255,7 @@ def model_store(
     from rackloop_cli.model import store as verb
 
     asked = verb.StoreRequest(
-        mix=mix,
+        mixes=mix or ["a"],
         condition=condition,
         schedulers=scheduler or [],
         clients=clients,
@@ -259,6 +266,7 @@ def model_store(
         profile=profile,
         size=size,
         seed=seed,
+        seeds=seeds,
         out=out,
         as_json=as_json,
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -23,7 +24,7 @@ from rackloop_drivers.host import LocalExecutor
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rackloop_models.client import Setup, StoreOutcome
+    from rackloop_models.client import Cell, StoreOutcome
 
 MIXES = ("a", "b", "c", "d", "e", "f")
 DRIVES = 4
@@ -35,7 +36,7 @@ _QUANTILES = {"p50": "p50", "p99": "p99", "p99_9": "p99.9"}
 class StoreRequest:
     """The selection to run; no schedulers are all of them."""
 
-    mix: str
+    mixes: Sequence[str]
     condition: str
     schedulers: Sequence[str]
     clients: int
@@ -46,50 +47,69 @@ class StoreRequest:
     profile: str
     size: str
     seed: int
+    seeds: int
     out: Path | None
     as_json: bool
 
 
+@dataclass(frozen=True)
+class Run:
+    """The cells of one mix from one seed."""
+
+    mix: str
+    seed: int
+    outcomes: Sequence[StoreOutcome]
+
+
 def store(request: StoreRequest) -> int:
-    """Run every cell, print the table or JSON, and draw the figure."""
+    """Run every cell, print the tables or JSON, and draw the figures."""
     from rackloop_models.client import Setup, stores
     from rackloop_models.drives import DriveSim
     from rackloop_models.tenancy import CONDITIONS, STATES
 
-    _require_known("--mix", request.mix, MIXES)
+    mixes = each_once(request.mixes)
+    for mix in mixes:
+        _require_known("--mix", mix, MIXES)
     _require_known("--condition", request.condition, CONDITIONS)
     schedulers = dict(scheduler_of(text) for text in each_once(request.schedulers or SCHEDULERS))
     profile, clock = load_profile(request.profile), RealClock()
     if profile.timing["kind"] != "ssd":
         raise BadInput(f"profile {profile.name} is no SSD; name one, as nvme-ssd")
     make_directory(request.out)
-    setup = Setup(
-        mix=request.mix,
-        clients=request.clients,
-        records=request.records,
-        depth=request.depth,
-        seconds=request.seconds,
-        warm_up_s=request.warm_up_s,
-    )
     state = next(state for condition, state in STATES.items() if condition == request.condition)
+    deadline = Deadline.after(clock, _WITHIN_S)
+    runs: list[Run] = []
     with LocalExecutor(clock) as executor:
-        sim = DriveSim(executor, profile, size_bytes=size_of(request.size), seed=request.seed, drives=DRIVES)
-        outcomes = stores(sim, setup, schedulers, state, Deadline.after(clock, _WITHIN_S))
+        for mix in mixes:
+            setup = Setup(
+                mix=mix,
+                clients=request.clients,
+                records=request.records,
+                depth=request.depth,
+                seconds=request.seconds,
+                warm_up_s=request.warm_up_s,
+            )
+            for seed in range(request.seed, request.seed + request.seeds):
+                sim = DriveSim(executor, profile, size_bytes=size_of(request.size), seed=seed, drives=DRIVES)
+                runs.append(Run(mix, seed, stores(sim, setup, schedulers, state, deadline)))
     if request.as_json:
-        print_json(model="store", simulated=True, profile=profile.name, rows=rows(outcomes), **_settings(request))
+        print_json(model="store", simulated=True, profile=profile.name, rows=rows(runs), **_settings(request))
     else:
-        _print(outcomes, _caption(request, setup))
+        for mix, cells in _by_mix(runs).items():
+            _print(cells, _caption(request, [mix]))
     if request.out is not None:
-        write_files(request.out, {}, "store", _figure(outcomes, _caption(request, setup)))
+        names = _write(request.out, _by_mix(runs), request)
         if not request.as_json:
-            say(f"store.svg and store.png are in {request.out}")
+            say(f"{', '.join(names)} are in {request.out}")
     return EXIT_PASS
 
 
-def rows(outcomes: Sequence[StoreOutcome]) -> list[dict[str, Any]]:
-    """A row for each cell; latencies of gets are means over clients, and those of the worst client."""
+def rows(runs: Iterable[Run]) -> list[dict[str, Any]]:
+    """A row for each cell of each run; latencies of gets are means over clients, and those of the worst client."""
     return [
         {
+            "mix": run.mix,
+            "seed": run.seed,
             "scheduler": one.cell.scheduler,
             "ablation": one.cell.ablation,
             "operations_per_s": one.operations_per_s,
@@ -103,7 +123,8 @@ def rows(outcomes: Sequence[StoreOutcome]) -> list[dict[str, Any]]:
             "read_amplification": [client.read_amplification for client in one.clients],
             "errors": one.errors,
         }
-        for one in outcomes
+        for run in runs
+        for one in run.outcomes
     ]
 
 
@@ -113,50 +134,114 @@ def _require_known(option: str, name: str, known: Iterable[str]) -> None:
 
 
 def _settings(request: StoreRequest) -> dict[str, Any]:
-    names = ("mix", "condition", "clients", "records", "depth", "seconds", "warm_up_s", "size", "seed")
+    names = ("mixes", "condition", "clients", "records", "depth", "seconds", "warm_up_s", "size", "seed", "seeds")
     return {name: getattr(request, name) for name in names}
 
 
-def _caption(request: StoreRequest, setup: Setup) -> str:
+def _by_mix(runs: Iterable[Run]) -> dict[str, dict[Cell, list[StoreOutcome]]]:
+    """For each mix its cells, with an outcome from each seed."""
+    found: dict[str, dict[Cell, list[StoreOutcome]]] = {}
+    for run in runs:
+        for outcome in run.outcomes:
+            found.setdefault(run.mix, {}).setdefault(outcome.cell, []).append(outcome)
+    return found
+
+
+def _mean(outcomes: Iterable[StoreOutcome], figure: Callable[[StoreOutcome], float | None]) -> float | None:
+    values = [value for one in outcomes if (value := figure(one)) is not None]
+    return fmean(values) if values else None
+
+
+def _rate(outcomes: Iterable[StoreOutcome]) -> float:
+    return fmean(one.operations_per_s for one in outcomes)
+
+
+def _get_ns(outcomes: Iterable[StoreOutcome], quantile: str) -> float | None:
+    return _mean(outcomes, lambda one: one.mean_get_ns(quantile))
+
+
+def _caption(request: StoreRequest, mixes: Sequence[str]) -> str:
+    last = request.seed + request.seeds - 1
+    seeds = f"seed {request.seed}" if request.seeds == 1 else f"means of seeds {request.seed} to {last}"
     return (
-        f"YCSB {setup.mix.upper()}, {setup.clients} clients of {setup.records} records of 1 KiB, {DRIVES} drives "
-        f"{request.profile}, {request.condition}, seed {request.seed}, in virtual time: {setup.seconds:g} s after "
-        f"{setup.warm_up_s:g} s."
+        f"YCSB {', '.join(mixes).upper()}, {request.clients} clients of {request.records} records of 1 KiB, {DRIVES} "
+        f"drives {request.profile}, {request.condition}, {seeds}, in virtual time: {request.seconds:g} s after "
+        f"{request.warm_up_s:g} s."
     )
 
 
-def _print(outcomes: Sequence[StoreOutcome], caption: str) -> None:
+def _print(cells: Mapping[Cell, Sequence[StoreOutcome]], caption: str) -> None:
     names = ("scheduler", "operations/s", "to the first", "f-Util", "Jain", *_QUANTILES.values(), "second replica")
     table = table_of_figures(*names, left={"scheduler"}, title=caption)
-    for one in outcomes:
-        latencies = (one.mean_get_ns(name) for name in _QUANTILES)
-        share = one.second_replica_share
+    first = _rate(next(iter(cells.values())))
+    for cell, outcomes in cells.items():
+        latencies = (_get_ns(outcomes, name) for name in _QUANTILES)
+        f_utils = [f_util for one in outcomes for f_util in one.f_utils]
+        share = _mean(outcomes, lambda one: one.second_replica_share)
         table.add_row(
-            one.cell.name,
-            f"{one.operations_per_s:.0f}",
-            f"{one.operations_per_s / outcomes[0].operations_per_s:.2f}",
-            f"{min(one.f_utils):.2f} to {max(one.f_utils):.2f}",
-            f"{one.jain:.3f}",
+            cell.name,
+            f"{_rate(outcomes):.0f}",
+            f"{_rate(outcomes) / first:.2f}",
+            f"{min(f_utils):.2f} to {max(f_utils):.2f}",
+            f"{fmean(one.jain for one in outcomes):.3f}",
             *("-" if value is None else format_quantity(value / 1e9, "s") for value in latencies),
             "-" if share is None else f"{share:.0%}",
         )
     print_whole(Console(), table)
 
 
-def _figure(outcomes: Sequence[StoreOutcome], caption: str) -> Figure:
+def _write(out: Path, found: Mapping[str, Mapping[Cell, Sequence[StoreOutcome]]], request: StoreRequest) -> list[str]:
+    """Draw the figures; returns the names of their files."""
+    caption = _caption(request, list(found))
+    figures = {"store": _figure(found, caption)}
+    parts = {mix: of for mix, cells in found.items() if _get_ns((of := _parts(cells)).get("whole", ()), "p99_9")}
+    if parts:
+        figures["store-client"] = _parts_figure(parts, caption)
+    for name, figure in figures.items():
+        write_files(out, {}, name, figure)
+    return [f"{name}.{kind}" for name in figures for kind in ("svg", "png")]
+
+
+def _figure(found: Mapping[str, Mapping[Cell, Sequence[StoreOutcome]]], caption: str) -> Figure:
     from rackloop_reports.plots import TailRange, tail_ranges
 
-    quantiles = {
-        f"{one.cell.name}\n{one.operations_per_s / 1e3:.0f}k/s": {
-            shown: value / 1e9 for name, shown in _QUANTILES.items() if (value := one.mean_get_ns(name))
+    panels = []
+    for mix, cells in found.items():
+        quantiles = {
+            cell: {shown: value / 1e9 for name, shown in _QUANTILES.items() if (value := _get_ns(outcomes, name))}
+            for cell, outcomes in cells.items()
         }
-        for one in outcomes
-    }
-    whole: dict[str, dict[str, float]] = {}
-    parts: dict[str, dict[str, float]] = {}
-    for one, (name, values) in zip(outcomes, quantiles.items(), strict=True):
-        (whole if one.cell.ablation is None else parts)[name] = values
-    panels = [TailRange("Schedulers", whole)]
-    if parts:
-        panels.append(TailRange("The client without a part", parts))
+        shown = {cell: f"{cell.name}\n{_rate(outcomes) / 1e3:.0f}k/s" for cell, outcomes in cells.items()}
+        whole = {shown[cell]: values for cell, values in quantiles.items() if cell.ablation is None}
+        parts = {shown[cell]: values for cell, values in quantiles.items() if cell.ablation is not None}
+        panels.append(TailRange(f"{mix.upper()}: schedulers", whole))
+        if parts:
+            panels.append(TailRange(f"{mix.upper()}: the client without a part", parts))
     return tail_ranges(panels, "Key-value stores: gets, and operations/s below (simulated)", caption)
+
+
+def _parts(cells: Mapping[Cell, Sequence[StoreOutcome]]) -> dict[str, Sequence[StoreOutcome]]:
+    """The client with a choice of replicas, whole and without its parts; nothing where no scheduler was run without."""
+    scheduler = next((cell.scheduler for cell in cells if cell.ablation), None)
+    return {
+        cell.ablation or "whole": outcomes
+        for cell, outcomes in cells.items()
+        if cell.scheduler == scheduler and cell.ablation != "one replica"
+    }
+
+
+def _parts_figure(found: Mapping[str, Mapping[str, Sequence[StoreOutcome]]], caption: str) -> Figure:
+    """The whole client beside itself without a part, in each mix."""
+    from rackloop_reports.plots import TenantBars, tenant_bars
+
+    def panel(title: str, figure: Callable[[Sequence[StoreOutcome]], float]) -> TenantBars:
+        names = next(iter(found.values()))
+        series = {name: [figure(parts[name]) / figure(parts["whole"]) for parts in found.values()] for name in names}
+        return TenantBars(title, [f"YCSB {mix.upper()}" for mix in found], series)
+
+    panels = [
+        panel("Operations/s", _rate),
+        panel("p99.9 of gets", lambda outcomes: _get_ns(outcomes, "p99_9") or 0.0),
+    ]
+    title = "A key-value store's client without its parts (simulated)"
+    return tenant_bars(panels, title, "The whole client = 1", caption, ideal=1.0)
