@@ -25,7 +25,7 @@ def test_the_schedulers_are_compared(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert {row["scheduler"] for row in document["rows"]} == {"none", "gimbal:thresh_max_us=2000"}
     assert all(row["kind_bytes_per_s"] > 0 and 0 < row["jain"] <= 1 for row in document["rows"])
     assert [line["condition"] for line in document["time_lines"]] == ["clean"]
-    assert document["sweeps"] == document["boxes"] == []
+    assert document["sweeps"] == document["boxes"] == document["box_interference"] == []
     clean = document["time_lines"][0]
     cost = [value for _, value in clean["write_cost"]]
     assert cost[0] == 9
@@ -43,7 +43,12 @@ def test_sweeps_draw_boxes_of_the_same_drive(tmp_path: Path) -> None:
     document = json.loads((out / "tenancy.json").read_text())
     assert [box["name"] for box in document["boxes"]] == ["gimbal-smartnic", "x86-server"]
     assert len(document["sweeps"]) == 2
-    for name in ("sweeps", "iops-by-cores", "unloaded-latency"):
+    cases = [(one["box"], one["case"], one["scheduler"]) for one in document["box_interference"]]
+    assert cases[::2] == [
+        (box, case, "none") for box in ("gimbal-smartnic", "x86-server") for case in ("its drive", "a core", "the link")
+    ]
+    assert all(one["loss"] == 1 - one["beside"] / one["alone"] for one in document["box_interference"])
+    for name in ("sweeps", "iops-by-cores", "unloaded-latency", "interference-in-boxes"):
         assert (out / f"{name}.svg").read_bytes().startswith(b"<?xml")
         assert f"![{name}]({name}.svg)" in (out / "index.md").read_text()
 

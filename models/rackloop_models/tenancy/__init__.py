@@ -1,5 +1,7 @@
 """Tenants that share a simulated drive through five schedulers: the papers' figures in virtual time."""
 
+from rackloop_models.tenancy._box_interference import BoxInterference as BoxInterference
+from rackloop_models.tenancy._box_interference import box_interference as box_interference
 from rackloop_models.tenancy._claims import Claim as Claim
 from rackloop_models.tenancy._claims import claims as claims
 from rackloop_models.tenancy._distribution import Buckets as Buckets

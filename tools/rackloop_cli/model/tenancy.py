@@ -45,8 +45,10 @@ def tenancy(request: TenancyRequest) -> int:
     )
     from rackloop_models.tenancy import (
         CONDITIONS,
+        BoxInterference,
         Timing,
         behind_box,
+        box_interference,
         claims,
         interference,
         measured,
@@ -89,6 +91,7 @@ def tenancy(request: TenancyRequest) -> int:
         behind: BehindBox | None = None
         swept: tuple[Sweep, ...] = ()
         boxes: tuple[BoxCurves, ...] = ()
+        in_boxes: list[BoxInterference] = []
         if with_series and request.with_sweeps:
             from rackloop_models.remote_flash import A72
 
@@ -96,8 +99,21 @@ def tenancy(request: TenancyRequest) -> int:
             swept = sweeps(other, profile, timing, deadline)
             kinds = [box for box in map(load_box, box_names()) if box.drive == profile.name]
             boxes = box_curves(executor, kinds, deadline, size_bytes=_BOX_BYTES, seed=request.seed)
+            pair = DriveSim(executor, profile, size_bytes=_BOX_BYTES, seed=request.seed, drives=2)
+            in_boxes += (one for box in kinds for one in box_interference(pair, box, deadline))
     found = Found(
-        profile.name, profile.like, size_bytes, request, outcomes, claims(outcomes), beside, lines, swept, behind, boxes
+        profile.name,
+        profile.like,
+        size_bytes,
+        request,
+        outcomes,
+        claims(outcomes),
+        beside,
+        lines,
+        swept,
+        behind,
+        boxes,
+        in_boxes,
     )
     if request.as_json:
         print_json(model="tenancy", **found.settings(), rows=rows(outcomes), claims=claim_rows(found.claims))

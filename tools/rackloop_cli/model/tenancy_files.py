@@ -65,9 +65,15 @@ def write(out: Path, found: Found) -> list[str]:
             for one in found.sweeps
         ],
         "boxes": [asdict(one) for one in found.boxes],
+        "box_interference": [asdict(one) | {"loss": one.loss} for one in found.box_interference],
         "behind_box": None if found.behind_box is None else {"f_util": dict(found.behind_box.shares)},
     }
-    asked_for = {"sweeps": found.sweeps, "iops-by-cores": found.boxes, "unloaded-latency": found.boxes}
+    asked_for = {
+        "sweeps": found.sweeps,
+        "iops-by-cores": found.boxes,
+        "unloaded-latency": found.boxes,
+        "interference-in-boxes": found.box_interference,
+    }
     figures = {name: draw(found) for name, draw in _FIGURES.items() if asked_for.get(name, True)}
     texts = {
         "tenancy.json": json.dumps(document, indent=1) + "\n",
@@ -265,6 +271,24 @@ def _interference(found: Found) -> Figure:
     return line_panels(panels, "A tenant beside a neighbour (simulated)", caption)
 
 
+def _box_interference(found: Found) -> Figure:
+    from rackloop_reports.plots import TenantBars, tenant_bars
+
+    panels = []
+    for box in dict.fromkeys(one.box for one in found.box_interference):
+        losses: dict[str, list[float]] = {}
+        cases = [one for one in found.box_interference if one.box == box]
+        for one in cases:
+            losses.setdefault(one.scheduler, []).append(one.loss)
+        panels.append(TenantBars(box, list(dict.fromkeys(one.case for one in cases)), losses))
+    caption = (
+        "Victim: 4 KiB random reads at depth 32. The neighbour reads from another drive, as much as its drive, a core "
+        f"of both or the link (25 Gb/s) gives. {found.profile}, seed {found.request.seed}, in virtual time."
+    )
+    title = "A tenant beside a neighbour on another drive of its box (simulated)"
+    return tenant_bars(panels, title, "Bandwidth lost", caption, ideal=None)
+
+
 def _time_lines(found: Found) -> Figure:
     from rackloop_reports.plots import line_panels
 
@@ -353,4 +377,5 @@ _FIGURES: dict[str, Callable[[Found], Figure]] = {
     "sweeps": _sweeps,
     "iops-by-cores": _iops_by_cores,
     "unloaded-latency": _unloaded_latency,
+    "interference-in-boxes": _box_interference,
 }

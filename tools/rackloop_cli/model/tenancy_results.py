@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rackloop_models.drives import BoxCurves
-    from rackloop_models.tenancy import BehindBox, Claim, Figure, Interference, Outcome, Sweep, TimeLine
+    from rackloop_models.tenancy import (
+        BehindBox,
+        BoxInterference,
+        Claim,
+        Figure,
+        Interference,
+        Outcome,
+        Sweep,
+        TimeLine,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +56,7 @@ class Found:
     sweeps: Sequence[Sweep]
     behind_box: BehindBox | None
     boxes: Sequence[BoxCurves]
+    box_interference: Sequence[BoxInterference]
 
     def settings(self) -> dict[str, Any]:
         """The subject of the results."""
