@@ -112,7 +112,7 @@ def model_tenancy(
         bool,
         typer.Option(
             "--sweeps",
-            help="Draw with --out as well what the write buffer, the virtual slots and the cores of a box change.",
+            help="Draw with --out as well what the write buffer, the virtual slots, a box's cores and its link change.",
         ),
     ] = False,
     out: Annotated[
