@@ -27,6 +27,9 @@ HEADLINES = ("remap.latency",)
 
 # They have a drive online within 10 ms: more changes of theirs cost seconds, and p99 then bears some that are late.
 _QUICK = {Stack.WARM_PORT, Stack.COMRESET}
+# The time from a change at a port to the next one there, and that for which a change has the switch for itself.
+_WAITS_S = {Stack.VANILLA: 0.21, Stack.NO_TIMEOUTS: 0.1}
+_TURN_S = 0.004
 
 pytestmark = pytest.mark.rackloop(
     purpose="measure the time from the switch command to a drive's first verified read, for each driver stack",
@@ -57,11 +60,20 @@ def needs(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
 
 
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
-    """The slowest stack sets the pace: 200 ms a change, its ports side by side; without a spare one of them rests."""
+    """The changes of all servers one after another, or those at a port of the slowest, its ports side by side.
+
+    Without a spare one of its ports rests.
+    """
     servers = _servers(lab, parameters)
     spares = share_spares(lab, servers)
-    rounds = max(parameters["remaps"] / max(1, len(lab.servers[name].ports) - (name not in spares)) for name in servers)
-    return float(3 + 0.21 * rounds)
+    changes = {name: _changes(lab, parameters, name) for name in servers}
+    waits_s = (
+        _WAITS_S.get(lab.servers[name].stack, 0)
+        * changes[name]
+        / max(1, len(lab.servers[name].ports) - (name not in spares))
+        for name in servers
+    )
+    return 3 + max(_TURN_S * sum(changes.values()), *waits_s)
 
 
 def _servers(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
@@ -74,11 +86,15 @@ def _servers(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
     return servers
 
 
+def _changes(lab: Lab, parameters: Mapping[str, Any], server: str) -> int:
+    return int(parameters["quick_remaps" if lab.servers[server].stack in _QUICK else "remaps"])
+
+
 def test_remap_latency(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
     """Exchange the drives of each server's ports one by one, all ports and servers side by side."""
     lab = rack.lab
     servers = _servers(lab, parameters)
-    changes = {name: parameters["quick_remaps" if lab.servers[name].stack in _QUICK else "remaps"] for name in servers}
+    changes = {name: _changes(lab, parameters, name) for name in servers}
     with rack.remapping(servers, share_spares(lab, servers), mount=parameters["mount"]) as remapping:
 
         def tell() -> None:

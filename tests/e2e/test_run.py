@@ -37,7 +37,7 @@ def test_a_pass_leaves_every_record(rackloop: CommandLine) -> None:
     jsonschema.Draft202012Validator(schema).validate(results.summary)
     assert (results.summary["verdict"], results.summary["seed"]) == ("pass", 7)
     assert (results.summary["plan"], results.summary["lab"], results.summary["lab_kind"]) == ("small", "mock", "mock")
-    assert len(results.summary["duts"]) == 24
+    assert len(results.summary["duts"]) == 30
     assert list(results.tests()) == [
         "fabric/remap_latency::remap_latency",
         "fabric/switched_throughput::switched_throughput",
@@ -197,8 +197,8 @@ def test_plans_and_tests_may_lie_elsewhere(rackloop: CommandLine) -> None:
             "plan": "own",
             "purpose": "The cables are there.",
             "tests": [
-                {"test": "cables/count", "limits": [{"measure": "cables.count", "quantile": "max", "min": "16"}]},
-                {"test": "cables/count", "with": {"least": 17}},
+                {"test": "cables/count", "limits": [{"measure": "cables.count", "quantile": "max", "min": "22"}]},
+                {"test": "cables/count", "with": {"least": 23}},
             ],
         },
     )
