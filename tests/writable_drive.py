@@ -41,13 +41,13 @@ class _Described:
         return {}
 
 
-def minted(device: NbdExport | DevicePath | HostPath, serial: str = "RL1") -> WritableDrive:
+def minted(device: NbdExport | DevicePath | HostPath, serial: str = "RL1", drive_id: str = "d1") -> WritableDrive:
     """Permission to overwrite ``device``, whose drive has this serial; to be closed, or a path stays claimed."""
     size = device.size_bytes
     described = _lab().drives["d1"].model_copy(update={"serial": serial, "size": size})
-    lab = _lab().model_copy(update={"drives": {"d1": described}})
+    lab = _lab().model_copy(update={"drives": {drive_id: described}})
     drive = _Described(device.location, DriveIdentity("RL", serial, "1.0", "sata", size, {"wwn": _WWN}))
-    return Guard(lab, EverythingLeased()).writable("d1", drive, device, Deadline.after(RealClock(), 30))
+    return Guard(lab, EverythingLeased()).writable(drive_id, drive, device, Deadline.after(RealClock(), 30))
 
 
 @cache

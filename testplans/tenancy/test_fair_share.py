@@ -34,11 +34,14 @@ KIB = 1 << 10
 TOGETHER = "together"
 PARAMETERS = {
     "drives": part(
-        [""], "the drive that all tenants share, or one for each; the first scratch drive if empty", of="drive"
+        [""],
+        "the drive that all tenants share, or one for each; with through any number that all share; the first scratch "
+        "drive if empty",
+        of="drive",
     ),
     "through": choice(
         "drive",
-        "what shares the drive among tenants: the drive itself, or the storage switch with a scheduler",
+        "what shares the drives among tenants: the drive itself, or the storage switch with a scheduler",
         among=["drive", "none", "reflex", "parda", "flashfq", "gimbal"],
     ),
     "box": text("", "description of the exports of a box, a YAML file; in place of drives and through", longest=1000),

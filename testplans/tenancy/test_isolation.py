@@ -36,11 +36,14 @@ ALONE = "alone"
 # The defaults are the cases of the Gimbal paper's section 2.
 PARAMETERS = {
     "drives": part(
-        [""], "the drive that all share, or one for the victim and each neighbour; a scratch drive if empty", of="drive"
+        [""],
+        "the drive that all share, or one for the victim and each neighbour; with through any number that all share; a "
+        "scratch drive if empty",
+        of="drive",
     ),
     "through": choice(
         "drive",
-        "what shares the drive among tenants: the drive itself, or the storage switch with a scheduler",
+        "what shares the drives among tenants: the drive itself, or the storage switch with a scheduler",
         among=["drive", "none", "reflex", "parda", "flashfq", "gimbal"],
     ),
     "box": text("", "description of the exports of a box, a YAML file; in place of drives and through", longest=1000),

@@ -38,7 +38,7 @@ def drive(tmp_path: Path) -> Iterator[WritableDrive]:
 
 
 def switch_on(host: SshHost, drive: WritableDrive) -> StorageSwitch:
-    return StorageSwitch(host, drive, {"kind": "gimbal"}, TENANTS, soon(60), clock=CLOCK)
+    return StorageSwitch(host, [drive], {"kind": "gimbal"}, TENANTS, soon(60), clock=CLOCK)
 
 
 def reads(switch: StorageSwitch) -> bool:
@@ -66,7 +66,7 @@ def test_it_is_brought_to_a_server_and_ends_with_the_session(drive: WritableDriv
         soon(30).poll(lambda: labelled(f"{lab}/mine"), lambda found: not found, every_s=0.05)
         assert not reads(left)
         with SshHost(sshd.access(), CLOCK) as host, pytest.raises(BadInput, match="the storage switch refuses"):
-            StorageSwitch(host, drive, {"kind": "gimbel"}, TENANTS, soon(60), clock=CLOCK)
+            StorageSwitch(host, [drive], {"kind": "gimbel"}, TENANTS, soon(60), clock=CLOCK)
 
 
 def test_one_that_a_dead_run_left_is_ended_by_heal(drive: WritableDrive) -> None:

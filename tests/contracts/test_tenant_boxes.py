@@ -53,24 +53,32 @@ def executor() -> Iterator[LocalExecutor]:
 @pytest.fixture
 def drive(tmp_path: Path) -> Iterator[WritableDrive]:
     """A drive of 16 MiB in the memory of nbdkit, as d01 of the mock lab, that may be written."""
-    serial = load_lab("mock").drives["d01"].serial
+    with in_memory("d01", tmp_path) as writable:
+        yield writable
+
+
+@contextmanager
+def in_memory(drive_id: str, folder: Path) -> Iterator[WritableDrive]:
+    serial = load_lab("mock").drives[drive_id].serial
     with (
-        serving_unix(tmp_path / "drive.sock", ("memory", str(SIZE))) as socket,
-        minted(NbdExport(socket, "", SIZE), serial) as writable,
+        serving_unix(folder / f"{drive_id}.sock", ("memory", str(SIZE))) as socket,
+        minted(NbdExport(socket, "", SIZE), serial, drive_id) as writable,
     ):
         yield writable
 
 
 @contextmanager
-def shared(executor: LocalExecutor, writable: WritableDrive, parameters: Mapping[str, Any]) -> Iterator[SharedBox]:
-    """What the parameters have tenants of d01 share."""
+def shared(executor: LocalExecutor, *writable: WritableDrive, parameters: Mapping[str, Any]) -> Iterator[SharedBox]:
+    """What the parameters have tenants of these drives share."""
     lab = load_lab("mock")
     bench = cast("Bench", Servers(lab, executor))
     acts = ActLog(record := Written())
     acts.test = "tenancy/t::t"
-    place = ("d01", *lab.places["d01"])
-    behind = DriveUnderTest(bench, place, writable, SIZE, 1, record, acts, lambda *_: None)
-    box = SharedBox(bench, [behind], 1, lambda: QUIET, lambda *_: None, box_kind(bench, parameters))
+    behind = [
+        DriveUnderTest(bench, (one.drive_id, *lab.places[one.drive_id]), one, SIZE, 1, record, acts, lambda *_: None)
+        for one in writable
+    ]
+    box = SharedBox(bench, behind, 1, lambda: QUIET, lambda *_: None, box_kind(bench, parameters))
     try:
         yield box
     finally:
@@ -89,7 +97,7 @@ def described(folder: Path, *exports: Mapping[str, object]) -> str:
 
 def test_tenants_use_the_switch_and_each_writes_its_own_region(executor: LocalExecutor, drive: WritableDrive) -> None:
     parameters = {**UNPREPARED, "through": "gimbal", "active_range": SIZE}
-    with shared(executor, drive, parameters) as box:
+    with shared(executor, drive, parameters=parameters) as box:
         box.prepare(TENANTS, parameters)
         assert drive.has_tenants
         assert box.labels == {"profile": "sata-ssd", "through": "gimbal"}
@@ -102,8 +110,34 @@ def test_tenants_use_the_switch_and_each_writes_its_own_region(executor: LocalEx
         assert any(session.read(8 * MIB, 8 * MIB))
 
 
+def test_tenants_have_a_region_of_each_drive_behind_the_switch(
+    executor: LocalExecutor, drive: WritableDrive, tmp_path: Path
+) -> None:
+    parameters = {**UNPREPARED, "drives": ["d01", "d09"], "through": "flashfq", "active_range": SIZE}
+    with (
+        in_memory("d09", tmp_path) as other,
+        shared(executor, drive, other, parameters=parameters) as box,
+    ):
+        box.prepare(TENANTS, parameters)
+        assert drive.has_tenants
+        assert other.has_tenants
+        assert box.labels == {"profile": "nvme-ssd+sata-ssd", "through": "flashfq"}
+        found = box.rounds(PHASES, CONDITIONS, "together")
+        # Every tenant had both drives at once, and one figure for both.
+        for phase in (one for of in found.values() for one in of.values()):
+            assert len(phase.results) == 5
+            assert min(phase.bandwidths()) > 0
+        box.close()
+        assert not drive.has_tenants
+        assert not other.has_tenants
+        for one in (drive, other):
+            with NbdSession(one, CLOCK) as session:
+                assert not any(session.read(0, 8 * MIB))
+                assert any(session.read(8 * MIB, 8 * MIB))
+
+
 def test_the_switch_ends_with_the_box(executor: LocalExecutor, drive: WritableDrive) -> None:
-    with StorageSwitch(executor, drive, {"kind": "none"}, HALVES, soon(), clock=CLOCK) as switch:
+    with StorageSwitch(executor, [drive], {"kind": "none"}, HALVES, soon(), clock=CLOCK) as switch:
         export = NbdExport(switch.nbd, "reader", 8 * MIB)
         with NbdSession(export, CLOCK) as session:
             assert session.read(0, 4096) == bytes(4096)
@@ -139,7 +173,7 @@ REFUSED: dict[str, tuple[Mapping[str, Any], list[SwitchedTenant], str]] = {
 def test_what_the_switch_refuses_is_said_in_its_words(executor: LocalExecutor, drive: WritableDrive, kind: str) -> None:
     scheduler, tenants, said = REFUSED[kind]
     with pytest.raises(BadInput, match="the storage switch refuses: ") as raised:
-        StorageSwitch(executor, drive, scheduler, tenants, soon(), clock=CLOCK)
+        StorageSwitch(executor, [drive], scheduler, tenants, soon(), clock=CLOCK)
     assert said in str(raised.value)
 
 
@@ -148,7 +182,7 @@ def test_an_objective_that_cannot_be_met_is_refused_before_anything_is_written(
 ) -> None:
     parameters = {**UNPREPARED, "through": "reflex", "active_range": SIZE, "fills": 1}
     greedy = Tenant("reader", Workload(4096, 100), rate_iops=9_000_000, objective_s=500e-6)
-    with shared(executor, drive, parameters) as box, pytest.raises(BadInput, match="CANTMEETSLO"):
+    with shared(executor, drive, parameters=parameters) as box, pytest.raises(BadInput, match="CANTMEETSLO"):
         box.prepare([greedy, WRITER], parameters)
     with NbdSession(drive, CLOCK) as session:
         assert not any(session.read(0, SIZE))
@@ -172,7 +206,7 @@ def test_the_exports_of_any_box_are_filled_and_measured(
     with foreign_box(drive, tmp_path) as exports:
         file = {"drives": [""], "box": described(tmp_path, *exports)}
         parameters = {**UNPREPARED, **file, "active_range": 0, "fills": 1, "overwrites": 0.5}
-        with shared(executor, drive, parameters) as box:
+        with shared(executor, drive, parameters=parameters) as box:
             box.prepare(TENANTS, parameters)
             assert box.labels == {"profile": "sata-ssd", "through": "acme"}
             found = box.rounds(PHASES, CONDITIONS, "together")
@@ -191,7 +225,7 @@ def test_an_export_of_another_size_is_not_written(
     with foreign_box(drive, tmp_path) as exports:
         exports[0]["size"] = "7 MiB"
         parameters = {**UNPREPARED, "drives": [""], "box": described(tmp_path, *exports), "active_range": 0, "fills": 1}
-        with shared(executor, drive, parameters) as box, pytest.raises(GuardRefused) as raised:
+        with shared(executor, drive, parameters=parameters) as box, pytest.raises(GuardRefused) as raised:
             box.prepare(TENANTS, parameters)
     assert f"has {8 * MIB} bytes, and its region {7 * MIB}" in str(raised.value)
     with NbdSession(drive, CLOCK) as session:
@@ -205,7 +239,7 @@ def test_exports_beyond_their_drive_are_not_written(
         exports[1]["offset"] = "12 MiB"
         parameters = {**UNPREPARED, "drives": [""], "box": described(tmp_path, *exports), "active_range": 0}
         with (
-            shared(executor, drive, parameters) as box,
+            shared(executor, drive, parameters=parameters) as box,
             pytest.raises(GuardRefused, match="the region of tenant writer, bytes 12582912 to 20971520, is not within"),
         ):
             box.prepare(TENANTS, parameters)
@@ -216,7 +250,7 @@ def test_a_box_that_does_not_answer_is_the_labs_failure(
 ) -> None:
     gone = {"device": f"nbd+unix:///vol1?socket={tmp_path}/gone.sock", "size": "8 MiB"}
     parameters = {**UNPREPARED, "drives": [""], "box": described(tmp_path, gone, gone), "active_range": 0}
-    with shared(executor, drive, parameters) as box, pytest.raises(LabError, match="does the box serve"):
+    with shared(executor, drive, parameters=parameters) as box, pytest.raises(LabError, match="does the box serve"):
         box.prepare(TENANTS, parameters)
 
 
@@ -227,4 +261,4 @@ def test_fewer_exports_than_tenants_are_refused(tmp_path: Path) -> None:
     tenants = [READER, WRITER, Tenant("third", WRITER.workload)]
     with pytest.raises(BadInput, match="box acme has 2 exports for 3 tenants"):
         places_on(lab, parameters, tenants)
-    assert places_on(lab, parameters, TENANTS) == {"reader": (0, 0, 8 * MIB), "writer": (1, 0, 8 * MIB)}
+    assert places_on(lab, parameters, TENANTS) == {"reader": [(0, 0, 8 * MIB)], "writer": [(1, 0, 8 * MIB)]}

@@ -71,8 +71,9 @@ def test_tenants_are_measured_and_shown(rackloop: CommandLine) -> None:
     assert [one.labels["when"] for one in rounds] == ["together", "alone"]
 
 
-def test_tenants_are_measured_through_the_storage_switch(rackloop: CommandLine) -> None:
+def test_tenants_share_several_drives_through_the_storage_switch(rackloop: CommandLine) -> None:
     changes = {
+        "drives": "d01,d02",
         "through": "gimbal",
         "tenants": "3",
         "blocks": "4 KiB,64 KiB",
@@ -131,7 +132,7 @@ def test_tenants_are_measured_while_the_rack_is_at_work(rackloop: CommandLine) -
         ({"meanwhile": "repairs"}, "expected one of nothing, remaps, rebuilds, found 'repairs'"),
         ({"patterns": "randum"}, "expected one of random, sequential, found 'randum'"),
         ({"through": "gimbel"}, "found 'gimbel'; did you mean 'gimbal'?"),
-        ({"through": "gimbal", "drives": "d01,d02,d03,d04"}, "a storage switch (gimbal) shares one among all tenants"),
+        ({"through": "gimbal", "drives": "d01,d02,d03,d04"}, "a storage switch (gimbal) runs on one server"),
         ({"box": "acme.yaml"}, "set purge to false"),
         ({"box": "acme.yaml", "purge": "false"}, "there is no description of a box at acme.yaml"),
         ({"weights": "0"}, "expected a whole number from 1 to 1000000, found '0'"),

@@ -1,4 +1,4 @@
-"""The configuration of a storage switch: its drive and its tenants, as ``docs/reference/storageswitch.md`` has them."""
+"""The configuration of a storage switch: its drives and tenants, as ``docs/reference/storageswitch.md`` has them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rackloop.abilities import WritableDrive
 
 _SCHEMA = 1
 _UNIQUE = ("wwn", "eui64", "nguid")
+_CLAIMED = "--claimed"
 
 
 @runtime_checkable
@@ -21,10 +22,11 @@ class _Identified(Protocol):
 
 @dataclass(frozen=True)
 class SwitchedTenant:
-    """A tenant of a switch: its region of the drive, and the description that its scheduler is given.
+    """A tenant of a switch: its region of a drive, and the description that its scheduler is given.
 
     ``weight`` is its share relative to the others', for Parda and FlashFQ. ``slo`` is the objective of a
-    latency-critical tenant of ReFlex: ``iops`` of 4 KiB, ``read_percent`` and ``p95_us``.
+    latency-critical tenant of ReFlex: ``iops`` of 4 KiB, ``read_percent`` and ``p95_us``. ``drive`` is the id of that
+    drive, which may be left out where the switch has one.
     """
 
     name: str
@@ -32,15 +34,17 @@ class SwitchedTenant:
     size_bytes: int
     weight: float = 1.0
     slo: Mapping[str, float] | None = None
+    drive: str | None = None
 
     def fields(self) -> dict[str, Any]:
         """The entry of the configuration."""
         region = {"offset": self.offset_bytes, "bytes": self.size_bytes}
-        return {"name": self.name, "region": region, "weight": self.weight, "slo": self.slo}
+        of_drive = {} if self.drive is None else {"drive": self.drive}
+        return {"name": self.name, **of_drive, "region": region, "weight": self.weight, "slo": self.slo}
 
 
 def drive_of(drive: WritableDrive) -> tuple[dict[str, Any], list[str]]:
-    """The ``drive`` of a configuration, and the options by which the switch may write it.
+    """The entry of a drive in a configuration, and the options by which the switch may write it.
 
     An NBD export is reached by its URI, which is that of the permitted drive alone. A node is held by the guard, and
     the switch compares it with its identity once more. Raises as :meth:`WritableDrive.require` does.
@@ -52,24 +56,37 @@ def drive_of(drive: WritableDrive) -> tuple[dict[str, Any], list[str]]:
     found = device.identifiers() if isinstance(device, _Identified) else {}
     identity = {"serial": drive.serial, "size": drive.size_bytes}
     identity |= {name: found[name] for name in _UNIQUE if name in found}
-    held = ["--claimed"] if drive.is_claimed else []
+    held = [_CLAIMED] if drive.is_claimed else []
     return {"kind": "device", "node": target, **identity}, [f"--allow-write={drive.serial}", *held]
 
 
+def drives_of(drives: Sequence[WritableDrive]) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """The entries of these drives in a configuration, by their ids, and the options by which the switch may write them.
+
+    Raises as :func:`drive_of` does.
+    """
+    told = {drive.drive_id: drive_of(drive) for drive in drives}
+    permissions = [permission for _, permission in told.values() if permission]
+    # The option is for all of them: of those that are not all held, the switch claims each itself.
+    held = [_CLAIMED] if permissions and all(_CLAIMED in permission for permission in permissions) else []
+    allowed = [option for permission in permissions for option in permission if option != _CLAIMED]
+    return {name: described for name, (described, _) in told.items()}, [*allowed, *held]
+
+
 def configuration(
-    drive: Mapping[str, Any],
+    drives: Mapping[str, Mapping[str, Any]],
     scheduler: Mapping[str, Any],
     tenants: Sequence[SwitchedTenant],
     *,
     control: str,
     nbd: str,
 ) -> dict[str, Any]:
-    """The whole document; ``control`` and ``nbd`` are paths of the sockets."""
+    """The whole document, with the drives by their names; ``control`` and ``nbd`` are paths of the sockets."""
     return {
         "schema": _SCHEMA,
         "control": control,
         "nbd": nbd,
-        "drive": dict(drive),
+        "drives": [{"name": name, **drive} for name, drive in drives.items()],
         "scheduler": dict(scheduler),
         "tenants": [tenant.fields() for tenant in tenants],
     }

@@ -15,7 +15,7 @@ from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, RackloopError, ToolError
 from rackloop.native import find_binary
 from rackloop_drivers.host_tools import deliver_program
-from rackloop_drivers.storage_switch._configuration import SwitchedTenant, configuration, drive_of
+from rackloop_drivers.storage_switch._configuration import SwitchedTenant, configuration, drives_of
 
 _END_S = 3.0
 _BAD_CONFIGURATION = 2
@@ -23,12 +23,12 @@ _numbers = count(1)
 
 
 class StorageSwitch:
-    """A storage switch in front of ``drive`` where ``executor`` runs commands, which answers once this is made.
+    """A storage switch in front of ``drives`` where ``executor`` runs commands, which answers once this is made.
 
-    The program is brought to a server where it is not there yet. ``scheduler`` has its ``kind`` and its parameters.
-    Each tenant has an NBD export of its name at the Unix socket ``nbd``, of that machine. The switch ends when this is
-    closed and with the connection to the server; one that is left by a process which was killed carries the label of
-    its lease, by which ``rackloop heal`` ends it.
+    The program is brought to a server where it is not there yet. ``scheduler`` has the ``kind`` and the parameters of
+    each drive's scheduler. Each tenant has an NBD export of its name at the Unix socket ``nbd``, of that machine. The
+    switch ends when this is closed and with the connection to the server; one that is left by a process which was
+    killed carries the label of its lease, by which ``rackloop heal`` ends it.
 
     Raises BadInput with the switch's own words for what it refuses, such as objectives that cannot be met
     (``CANTMEETSLO``); ToolError where it does not start, LabError and GuardRefused as the permit does, NotConnected and
@@ -38,14 +38,14 @@ class StorageSwitch:
     def __init__(
         self,
         executor: Executor,
-        drive: WritableDrive,
+        drives: Sequence[WritableDrive],
         scheduler: Mapping[str, Any],
         tenants: Sequence[SwitchedTenant],
         deadline: Deadline,
         *,
         clock: Clock,
     ) -> None:
-        described, permission = drive_of(drive)
+        described, permission = drives_of(drives)
         if isinstance(executor, Host):
             program = deliver_program(executor, "storageswitch", deadline)
         else:

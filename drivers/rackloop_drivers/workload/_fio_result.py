@@ -44,6 +44,19 @@ class FioTransfer:
     throughput_bytes_per_s: tuple[Sample, ...] = ()
     longest_s: tuple[Sample, ...] = ()
 
+    @classmethod
+    def pooled(cls, parts: Sequence[FioTransfer]) -> FioTransfer:
+        """The I/O of jobs that ran at one time as that of one, without series."""
+        return cls(
+            io_bytes=sum(part.io_bytes for part in parts),
+            total_ios=sum(part.total_ios for part in parts),
+            runtime_s=max(part.runtime_s for part in parts),
+            bandwidth_bytes_per_s=sum(part.bandwidth_bytes_per_s for part in parts),
+            iops=sum(part.iops for part in parts),
+            latency_s=Distribution.pooled(part.latency_s for part in parts),
+            longest_us=max(part.longest_us for part in parts),
+        )
+
 
 @dataclass(frozen=True)
 class FioSteady:
@@ -74,6 +87,29 @@ class FioJobResult:
     transfers: Mapping[Direction, FioTransfer] = field(default_factory=dict)
     steady: FioSteady | None = None
     cpu_share: float = 0.0
+
+    @classmethod
+    def pooled(cls, parts: Sequence[FioJobResult]) -> FioJobResult:
+        """The result of jobs that ran at one time, as that of one job with the first one's name.
+
+        What they did is added up, and what each I/O took is pooled; ``cpu_share`` is that of the busiest. Series and
+        steady states are left out, unless there is one job.
+        """
+        first, *more = parts
+        if not more:
+            return first
+        transfers = {
+            direction: FioTransfer.pooled([part.transfers[direction] for part in parts if direction in part.transfers])
+            for direction in DIRECTIONS
+            if any(direction in part.transfers for part in parts)
+        }
+        return cls(
+            first.name,
+            sum(part.total_err for part in parts),
+            next((part.error for part in parts if part.error), 0),
+            transfers,
+            cpu_share=max(part.cpu_share for part in parts),
+        )
 
     @property
     def io_bytes(self) -> int:

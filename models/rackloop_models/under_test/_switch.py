@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from rackloop.safety import TenantRegion
@@ -17,16 +17,16 @@ class RunningSwitch(Protocol):
 
 
 class SwitchUnderTest:
-    """The storage switch ``running`` on ``server`` in front of ``drive``, which schedules by ``scheduler``.
+    """The storage switch ``running`` on ``server``, which schedules by ``scheduler``; its name is that.
 
-    ``regions`` are its tenants', each with the export of its name. Its name is that of the scheduler.
+    ``regions`` are its tenants' of each drive, by the drive.
     """
 
     def __init__(
-        self, running: RunningSwitch, scheduler: str, server: str, drive: str, regions: Sequence[TenantRegion]
+        self, running: RunningSwitch, scheduler: str, server: str, regions: Mapping[str, Sequence[TenantRegion]]
     ) -> None:
         self.name = scheduler
-        self.exports = tuple(TenantExport(server, drive, region) for region in regions)
+        self.exports = tuple(TenantExport(server, drive, region) for drive, of in regions.items() for region in of)
         self._running = running
 
     def require_serving(self) -> None:

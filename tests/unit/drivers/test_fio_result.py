@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackloop.errors import ToolError
-from rackloop_drivers.workload._fio_result import complete_documents, last_document, parse_jobs
+from rackloop_drivers.workload._fio_result import FioJobResult, complete_documents, last_document, parse_jobs
 
 RECORDED = Path(__file__).parent / "data" / "fio"
 
@@ -47,6 +48,24 @@ def test_a_job_says_for_which_part_of_the_time_it_was_computing() -> None:
     document["jobs"][0] |= {"usr_cpu": 20.5, "sys_cpu": 70.0}
     (busy, *_) = parse_jobs(document)
     assert busy.cpu_share == pytest.approx(0.905)
+
+
+def test_jobs_at_one_time_are_pooled_as_one() -> None:
+    mixed, reads = parse_jobs(last_document(recorded("mixed.json")))
+    (faulty,) = parse_jobs(last_document(recorded("eio.json")))
+    pooled = FioJobResult.pooled([mixed, replace(reads, cpu_share=0.9), faulty])
+    assert (pooled.name, pooled.cpu_share) == ("mixed", 0.9)
+    assert (pooled.total_err, pooled.error) == (faulty.total_err, errno.EIO)
+    assert pooled.io_bytes == mixed.io_bytes + reads.io_bytes + faulty.io_bytes
+    assert pooled.iops == pytest.approx(mixed.iops + reads.iops + faulty.iops)
+    assert pooled.bandwidth_bytes_per_s == pytest.approx(
+        mixed.bandwidth_bytes_per_s + reads.bandwidth_bytes_per_s + faulty.bandwidth_bytes_per_s
+    )
+    assert pooled.transfers["write"] == mixed.transfers["write"]
+    parts = [job.transfers["read"] for job in (mixed, reads, faulty) if "read" in job.transfers]
+    assert pooled.transfers["read"].latency_s.n == sum(part.latency_s.n for part in parts)
+    assert pooled.longest_us == max(job.longest_us for job in (mixed, reads, faulty))
+    assert FioJobResult.pooled([mixed]) == mixed
 
 
 def test_errors_that_fio_goes_on_from_are_counted() -> None:

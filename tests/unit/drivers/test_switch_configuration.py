@@ -7,7 +7,7 @@ from pathlib import Path
 from rackloop.lab import Lab, load_lab
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.storage_switch import SwitchedTenant
-from rackloop_drivers.storage_switch._configuration import configuration, drive_of
+from rackloop_drivers.storage_switch._configuration import configuration, drive_of, drives_of
 from tests.unit.harness.guard_case import Case
 from tests.writable_drive import minted
 
@@ -42,12 +42,27 @@ def test_a_node_is_compared_with_its_identity_and_written_while_it_is_held() -> 
         assert drive_of(drive)[1] == [f"--allow-write={case.identity.serial}"]
 
 
+def test_several_drives_are_told_by_their_ids_and_each_is_permitted_by_its_serial() -> None:
+    cases = [Case.sound(LAB, drive_id) for drive_id in ("d01", "d02")]
+    for case in cases:
+        case.device.location = case.drive.location = f"/dev/{case.drive_id}"
+    with cases[0].mint() as one, cases[1].mint() as other:
+        described, permission = drives_of([one, other])
+        assert {name: found["node"] for name, found in described.items()} == {"d01": "/dev/d01", "d02": "/dev/d02"}
+        allowed = [f"--allow-write={case.identity.serial}" for case in cases]
+        assert permission == [*allowed, "--claimed"]
+    cases[1].device.claimable = False
+    with cases[0].mint() as one, cases[1].mint() as other:
+        assert drives_of([one, other])[1] == allowed
+
+
 def test_tenants_have_their_regions_weights_and_objectives() -> None:
     slo = {"iops": 500.0, "read_percent": 100.0, "p95_us": 2000.0}
-    tenants = [SwitchedTenant("a", 0, 4096, weight=2, slo=slo), SwitchedTenant("b", 4096, 8192)]
-    made = configuration({"kind": "memory"}, {"kind": "reflex"}, tenants, control="/c", nbd="/n")
+    tenants = [SwitchedTenant("a", 0, 4096, weight=2, slo=slo), SwitchedTenant("b", 4096, 8192, drive="d01")]
+    made = configuration({"d01": {"kind": "memory"}}, {"kind": "reflex"}, tenants, control="/c", nbd="/n")
+    assert made["drives"] == [{"name": "d01", "kind": "memory"}]
     assert (made["schema"], made["control"], made["nbd"], made["scheduler"]) == (1, "/c", "/n", {"kind": "reflex"})
     assert made["tenants"] == [
         {"name": "a", "region": {"offset": 0, "bytes": 4096}, "weight": 2, "slo": slo},
-        {"name": "b", "region": {"offset": 4096, "bytes": 8192}, "weight": 1.0, "slo": None},
+        {"name": "b", "drive": "d01", "region": {"offset": 4096, "bytes": 8192}, "weight": 1.0, "slo": None},
     ]

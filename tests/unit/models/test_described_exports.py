@@ -9,6 +9,8 @@ import pytest
 from rackloop.abilities import BlockDevice
 from rackloop.errors import BadInput, DescriptionError
 from rackloop.lab import Lab, load_lab
+from rackloop.safety import TenantRegion
+from rackloop_drivers.block import NbdExport
 from rackloop_models.under_test import BoxFile, DescribedExports, SwitchUnderTest
 from rackloop_oracles.fairness import TenantBox
 from tests.unit.harness.guard_case import SimDevice
@@ -113,10 +115,15 @@ class Running:
         self.is_closed = True
 
 
-def test_the_switch_is_a_box_that_is_named_by_its_scheduler() -> None:
+def test_the_switch_is_a_box_of_several_drives_that_is_named_by_its_scheduler() -> None:
     running = Running()
-    box: TenantBox = SwitchUnderTest(running, "gimbal", "srv1", "d01", [])
-    assert (box.name, list(box.exports)) == ("gimbal", [])
+    region = TenantRegion("t1", NbdExport(Path("nbd.sock"), "t1", 8 * MIB), 0, 8 * MIB)
+    box: TenantBox = SwitchUnderTest(running, "gimbal", "srv1", {"d01": [region], "d02": [region]})
+    assert box.name == "gimbal"
+    assert [(one.server, one.drive, one.tenant) for one in box.exports] == [
+        ("srv1", "d01", "t1"),
+        ("srv1", "d02", "t1"),
+    ]
     box.require_serving()
     box.close()
     assert running.is_closed
