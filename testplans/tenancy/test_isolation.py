@@ -64,6 +64,10 @@ PARAMETERS = {
     "neighbour_blocks": size(
         [128 * KIB], "I/O sizes of neighbours, each in turn", least=512, most=64 << 20, multiple=512
     ),
+    "neighbour_block_mixes": text(
+        [""],
+        "sizes of theirs in place of a block, each in turn, such as 4 KiB/70+128 KiB/30; neighbour_blocks if empty",
+    ),
     "neighbour_read_percents": whole([100], "percentages of their reads, each in turn", least=0, most=100),
     "neighbour_iodepths": whole([1, 8], "I/Os outstanding of each of them, each in turn", most=4096),
     "neighbour_pauses": number([0.0], "pauses between their bursts, each in turn; none where 0", most=3600, unit="s"),
@@ -118,7 +122,7 @@ def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
 
 def _largest(cases: Mapping[str, Sequence[Tenant]]) -> Sequence[Tenant]:
     """The neighbours with the largest blocks."""
-    return max(cases.values(), key=lambda neighbours: neighbours[0].workload.block_bytes)
+    return max(cases.values(), key=lambda neighbours: neighbours[0].largest_block_bytes)
 
 
 def test_isolation(

@@ -99,6 +99,29 @@ def test_tenants_share_several_drives_through_the_storage_switch(rackloop: Comma
     assert min(one["value"] for one in measured if one["name"] == "tenant.bandwidth") > 0
 
 
+def test_a_victim_is_measured_beside_neighbours_with_mixes_of_sizes(rackloop: CommandLine) -> None:
+    mixes = {
+        "neighbour_block_mixes": ",4 KiB/70+64 KiB/30",
+        "neighbour_read_percents": "70",
+        "neighbour_iodepths": "4",
+        "neighbours": "2",
+    }
+    arguments = ("-k", "isolation", "--out", "out", "--seed", "7", *settings(QUICK | mixes))
+    ended = rackloop("run", "tenancy", "--lab", "mock", *arguments)
+    assert ended.status in {0, 3}, ended
+    measured = Results(rackloop.directory / "out").tests()["tenancy/isolation::isolation"]["measurements"]
+    mixed = "2 x 4 KiB/70+64 KiB/30 70/30 depth 4"
+    kept = {one["labels"]["neighbours"] for one in measured if one["name"] == "isolation.kept"}
+    assert kept == {"2 x 128 KiB 70/30 depth 4", mixed}
+    beside = [one for one in measured if one["name"] == "tenant.bandwidth" and one["labels"]["when"] == mixed]
+    assert {one["labels"]["tenant"]: one["labels"]["block"] for one in beside} == {
+        "victim": "64 KiB",
+        "neighbour1": "4 KiB/70+64 KiB/30",
+        "neighbour2": "4 KiB/70+64 KiB/30",
+    }
+    assert min(one["value"] for one in beside) > 0
+
+
 def test_tenants_are_measured_while_the_rack_is_at_work(rackloop: CommandLine) -> None:
     work = {"meanwhile": "remaps,rebuilds", "seconds": "0.3"}
     arguments = ("-k", "fair_share", "--out", "out", "--seed", "7", *settings(QUICK | work))
@@ -138,6 +161,8 @@ def test_tenants_are_measured_while_the_rack_is_at_work(rackloop: CommandLine) -
         ({"weights": "0"}, "expected a whole number from 1 to 1000000, found '0'"),
         ({"block_mixes": "4 KiB/70"}, "the shares of block_mix are 1 to 100 % and come to 100 %, not to 70 %"),
         ({"rates": "100", "pauses": "1 ms"}, "tenant t1 has a rate and pauses"),
+        ({"neighbour_block_mixes": "4 KiB/70"}, "neighbour_block_mixes: the shares of block_mix are 1 to 100 %"),
+        ({"neighbour_block_mixes": "4 KiB/70+16 MiB/30", "active_range": "16 MiB"}, "16 MiB of neighbour1"),
         ({"rate": "100", "read_percent": "70"}, "tenant victim has a rate and reads and writes"),
     ],
 )
