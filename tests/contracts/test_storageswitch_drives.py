@@ -152,21 +152,27 @@ def test_a_bad_model_is_refused_in_one_line(changes: dict[str, Any], part: str) 
 
 
 class FakeServer:
-    """A server with the drive sda, for which a regular file stands, seen through mount namespaces."""
+    """A server with drives, sda first, for which regular files stand, seen through mount namespaces."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        for folder in ("dev", "sys/devices/sda/device", "sys/class/block", "sys/dev/block"):
+        for folder in ("dev", "sys/class/block", "sys/dev/block"):
             (root / folder).mkdir(parents=True)
-        self.node = root / "dev/sda"
-        self.node.write_bytes(bytes(SIZE))
-        drive = root / "sys/devices/sda"
-        (drive / "dev").write_text("8:0\n")
+        self.node = self.add_drive("sda", "8:0", SERIAL, WWN)
+
+    def add_drive(self, name: str, number: str, serial: str, wwn: str) -> Path:
+        """A further drive; its node."""
+        node = self.root / "dev" / name
+        node.write_bytes(bytes(SIZE))
+        drive = self.root / "sys/devices" / name
+        (drive / "device").mkdir(parents=True)
+        (drive / "dev").write_text(f"{number}\n")
         (drive / "size").write_text(f"{SIZE // 512}\n")
-        (drive / "device/vpd_pg80").write_bytes(b"\0\x80\0\x08" + SERIAL.encode())
-        (drive / "device/wwid").write_text(f"naa.{WWN}\n")
-        (root / "sys/class/block/sda").symlink_to("../../devices/sda")
-        (root / "sys/dev/block/8:0").symlink_to("../../devices/sda")
+        (drive / "device/vpd_pg80").write_bytes(b"\0\x80\0\x08" + serial.encode())
+        (drive / "device/wwid").write_text(f"naa.{wwn}\n")
+        (self.root / "sys/class/block" / name).symlink_to(f"../../devices/{name}")
+        (self.root / "sys/dev/block" / number).symlink_to(f"../../devices/{name}")
+        return node
 
     @property
     def inside(self) -> tuple[str, ...]:
@@ -221,6 +227,27 @@ def test_one_permission_is_for_every_tenant_of_the_drive(written: RunningSwitch,
     content = server.node.read_bytes()
     assert content[:4096] == b"a" * 512 + bytes(512) + b"a" * 3072
     assert content[SHARE : SHARE + 4096] == b"b" * 4096
+
+
+def test_each_of_several_drives_is_written_by_its_own_permission(server: FakeServer, way: str) -> None:
+    other = server.add_drive("sdb", "8:16", "RL000002", "5000c500a0000002")
+    drives = [
+        {"name": "d01", "kind": "device", "node": "/dev/sda", "serial": SERIAL, "size": SIZE, "access": way},
+        {"name": "d02", "kind": "device", "node": "/dev/sdb", "serial": "RL000002", "size": SIZE, "access": way},
+    ]
+    tenants = [{"name": f"{tenant}.{drive}", "drive": drive} for drive in ("d01", "d02") for tenant in "ab"]
+    config = {"schema": 1, "drives": drives, "scheduler": {"kind": "none"}, "tenants": tenants}
+    for permitted, errno in (((SERIAL,), EPERM), ((SERIAL, "RL000002"), 0)):
+        options = (*(f"--allow-write={serial}" for serial in permitted), "--claimed")
+        with (
+            running_switch(config, before=server.inside, options=options) as switch,
+            NbdWire(switch.nbd, "b.d01") as of_one,
+            NbdWire(switch.nbd, "b.d02") as of_other,
+        ):
+            assert of_one.write(0, b"1" * 4096) == 0
+            assert of_other.write(0, b"2" * 4096) == errno
+    assert server.node.read_bytes()[SHARE : SHARE + 4096] == b"1" * 4096
+    assert other.read_bytes()[SHARE : SHARE + 4096] == b"2" * 4096
 
 
 def test_a_drive_that_goes_away_fails_what_cannot_be_done_any_more(written: RunningSwitch, server: FakeServer) -> None:

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from rackloop.abilities import WritableDrive
-from rackloop.errors import BadInput, GuardRefused, LabError, ToolError
+from rackloop.errors import BadInput, GuardRefused, LabError, ProductFailed, ToolError
 from rackloop.lab import load_lab
 from rackloop.record import ActLog
 from rackloop_drivers.block import NbdExport
@@ -58,10 +58,10 @@ def drive(tmp_path: Path) -> Iterator[WritableDrive]:
 
 
 @contextmanager
-def in_memory(drive_id: str, folder: Path) -> Iterator[WritableDrive]:
+def in_memory(drive_id: str, folder: Path, *filters: str) -> Iterator[WritableDrive]:
     serial = load_lab("mock").drives[drive_id].serial
     with (
-        serving_unix(folder / f"{drive_id}.sock", ("memory", str(SIZE))) as socket,
+        serving_unix(folder / f"{drive_id}.sock", ("memory", str(SIZE), *filters)) as socket,
         minted(NbdExport(socket, "", SIZE), serial, drive_id) as writable,
     ):
         yield writable
@@ -134,6 +134,20 @@ def test_tenants_have_a_region_of_each_drive_behind_the_switch(
             with NbdSession(one, CLOCK) as session:
                 assert not any(session.read(0, 8 * MIB))
                 assert any(session.read(8 * MIB, 8 * MIB))
+
+
+def test_what_fails_at_one_drive_is_its_tenants_failure(
+    executor: LocalExecutor, drive: WritableDrive, tmp_path: Path
+) -> None:
+    parameters = {**UNPREPARED, "drives": ["d01", "d09"], "through": "none", "active_range": SIZE}
+    failing = ("--filter=error", "error=EIO", "error-pread-rate=20%")
+    with (
+        in_memory("d09", tmp_path, *failing) as other,
+        shared(executor, drive, other, parameters=parameters) as box,
+    ):
+        box.prepare(TENANTS, parameters)
+        with pytest.raises(ProductFailed, match=r"\d+ I/Os of tenant reader failed: Input/output error"):
+            box.rounds({"alone": [READER]}, CONDITIONS, "alone")
 
 
 def test_the_switch_ends_with_the_box(executor: LocalExecutor, drive: WritableDrive) -> None:
