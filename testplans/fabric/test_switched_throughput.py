@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import cycle
+from itertools import cycle, pairwise
 from statistics import median
 from threading import Event
 from typing import Any
@@ -105,25 +105,26 @@ class Pair:
 
 
 def _pairs(lab: Lab, parameters: Mapping[str, Any]) -> list[Pair]:
-    """The pairs of drives to read: one of each profile, more of hard disks, the slowest, where ports are left.
+    """The pairs of drives to read: one of each profile at ports of its own, others of it where ports are left.
 
-    The rounds of a profile are shared out among its pairs.
+    At those the profiles take turns. The rounds of a profile are shared out among its pairs, so that all ports are read
+    for about as long.
     """
     free = _port_pairs(lab, _server(lab, parameters))
     profiles = parameters["profiles"]
-    drives = {profile: _drive_pairs(lab, profile) for profile in profiles}
-    ports = {profile: [two] for profile, two in zip(profiles, cycle(free), strict=False)}
     left = free[len(profiles) :]
-    for profile in profiles:
-        if load_profile(profile).is_rotational:
-            more = len(drives[profile]) - 1
-            ports[profile] += left[:more]
-            left = left[more:]
     found = []
-    for profile, places in ports.items():
+    for profile, own in zip(profiles, cycle(free), strict=False):
         rounds = parameters["rounds" if load_profile(profile).is_rotational else "quick_rounds"]
-        shares = [len(range(place, rounds, len(places))) for place in range(len(places))]
-        found += [Pair(profile, *pair) for pair in zip(drives[profile], places, shares, strict=False) if pair[2]]
+        pairs = list(zip(_drive_pairs(lab, profile), [own, *left], strict=False))
+        # The profile has its own ports for all of the time, and each of the others for its share of it.
+        shares = [len(profiles) + place for place in range(len(pairs))]
+        ends = [0, *(rounds * share // shares[-1] for share in shares)]
+        found += [
+            Pair(profile, drives, ports, end - start)
+            for (drives, ports), (start, end) in zip(pairs, pairwise(ends), strict=True)
+            if end > start
+        ]
     return found
 
 
@@ -336,13 +337,16 @@ class Swapping:
         return staged, ready_ns
 
     def _switch(self, staged: Staged) -> int:
-        """Trigger what was staged; the nanoseconds lost where another controller's act had made it stale."""
-        began_ns = ready_ns = self._rack.clock.now_ns()
+        """Trigger what was staged; the nanoseconds until the switch was told.
+
+        It is told later where another port's map is just being staged, or has made this one stale.
+        """
+        began_ns = self._rack.clock.now_ns()
         while True:
             try:
-                self._rack.trigger(staged)
+                applied = self._rack.trigger(staged)
             except StaleGeneration:
-                staged, ready_ns = self._stage()
+                staged, _ = self._stage()
             else:
                 self._there, self._other = self._other, self._there
-                return ready_ns - began_ns
+                return applied.commanded_ns - began_ns
