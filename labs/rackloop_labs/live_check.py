@@ -46,6 +46,11 @@ def live_check(bench: Bench, deadline: Deadline) -> list[Attempt]:
     return [*_boxes(bench, deadline), *_servers(bench, deadline)]
 
 
+def live_check_s(lab: Lab) -> float:
+    """The longest that a live check may take: the time of a server's tools for its survey and for each of its ports."""
+    return lab.time_s("tools") * (1 + max(len(server.ports) for server in lab.servers.values()))
+
+
 def _boxes(bench: Bench, deadline: Deadline) -> Iterator[Attempt]:
     """The boxes that stand beside the servers."""
     equipment = bench.equipment

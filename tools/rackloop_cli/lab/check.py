@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from rackloop.lab import Lab
     from rackloop_labs.live_check import Attempt
 
-_WITHIN_S = 120.0
-
 
 def run(paths: Sequence[str], *, json: bool = False, schema: bool = False, live: bool = False) -> int:
     """Check files, folders of files and named labs; returns the exit status, 2 where there is a problem.
@@ -85,12 +83,12 @@ def _used(lab: Lab) -> Sequence[Attempt]:
     from rackloop.clock import Deadline, RealClock
     from rackloop.lab import LabState
     from rackloop_labs import open_lab
-    from rackloop_labs.live_check import Attempt, live_check
+    from rackloop_labs.live_check import Attempt, live_check, live_check_s
 
     clock = RealClock()
     try:
         with open_lab(lab, clock, LabState.of(lab.name), token=None) as bench:
-            return live_check(bench, Deadline.after(clock, _WITHIN_S))
+            return live_check(bench, Deadline.after(clock, live_check_s(lab)))
     except RackloopError as error:
         return [Attempt(lab.name, "opens", str(error))]
 
