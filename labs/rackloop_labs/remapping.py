@@ -46,11 +46,7 @@ def stage_attach(bench: Bench, fabric: Fabric, drives: Mapping[ServerPort, str],
     Raises NotSupported where the switch takes no map ahead.
     """
     switch = stager(fabric)
-    change = _announced(bench, drives)
-    if isinstance(fabric, JournalledFabric):
-        # The journal's way to the disk keeps nobody else from the switch.
-        fabric.prepare(change, deadline)
-    return switch.stage(change, deadline)
+    return switch.stage(_announced(bench, drives), deadline)
 
 
 def _announced(bench: Bench, drives: Mapping[ServerPort, str]) -> Partial:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
+from threading import Event
 
 import pytest
 from hypothesis import given, settings
@@ -63,6 +65,37 @@ def test_a_change_is_prepared_while_another_is_triggered(bench: Bench) -> None:
     bench.switch.before = lambda: fabric.prepare(SWAP, bench.deadline)
     fabric.trigger(staged, bench.deadline)
     assert states(bench) == [EntryState.ACTED, EntryState.INTENDED]
+
+
+class Telling(JournalledFabric):
+    """One that says when SWAP has been journalled."""
+
+    def __init__(self, bench: Bench) -> None:
+        super().__init__(bench.switch, bench.recorder)
+        self.has_swap = Event()
+
+    def prepare(self, change: MapChange, deadline: Deadline) -> None:
+        super().prepare(change, deadline)
+        if change == SWAP:
+            self.has_swap.set()
+
+
+def test_a_staged_change_is_journalled_before_it_waits_for_the_switch(bench: Bench) -> None:
+    fabric = Telling(bench)
+    staged = fabric.stage(ELSEWHERE, bench.deadline)
+    with ThreadPoolExecutor() as pool:
+        other = []
+
+        def stage_another() -> None:
+            other.append(pool.submit(fabric.stage, SWAP, bench.deadline))
+            assert fabric.has_swap.wait(10)
+            assert states(bench) == [EntryState.INTENDED, EntryState.INTENDED]
+
+        bench.switch.before = stage_another
+        fabric.trigger(staged, bench.deadline)
+        bench.switch.before = lambda: None
+        fabric.trigger(other[0].result(), bench.deadline)
+    assert states(bench) == [EntryState.ACTED, EntryState.ACTED]
 
 
 @pytest.mark.parametrize("meanwhile", [Open(frozenset({101})), Partial(PortMap.of([(2, 108)])), Open(frozenset({2}))])

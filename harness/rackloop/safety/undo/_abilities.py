@@ -85,8 +85,11 @@ class JournalledFabric(FabricFilter):
     def stage(self, change: MapChange, deadline: Deadline, *, on: LiveMap | None = None) -> Staged:
         """Have the switch hold ``change`` ready, having journalled what will undo it. Raises as :meth:`apply` does.
 
-        The journal's way to the disk is paid here, so that :meth:`trigger` costs the switch's own time.
+        The journal's way to the disk is paid here, so that :meth:`trigger` costs the switch's own time. Others can
+        use the switch meanwhile.
         """
+        if on is None:
+            self.prepare(change, deadline)
         return self._on_map(partial(self._stage, change, deadline), deadline, on)
 
     def trigger(self, staged: Staged, deadline: Deadline) -> Applied:
