@@ -10,7 +10,6 @@ from rackloop.abilities import WritableDrive
 
 _SCHEMA = 1
 _UNIQUE = ("wwn", "eui64", "nguid")
-_CLAIMED = "--claimed"
 
 
 @runtime_checkable
@@ -43,34 +42,29 @@ class SwitchedTenant:
         return {"name": self.name, **of_drive, "region": region, "weight": self.weight, "slo": self.slo}
 
 
-def drive_of(drive: WritableDrive) -> tuple[dict[str, Any], list[str]]:
-    """The entry of a drive in a configuration, and the options by which the switch may write it.
-
-    An NBD export is reached by its URI, which is that of the permitted drive alone. A node is held by the guard, and
-    the switch compares it with its identity once more. Raises as :meth:`WritableDrive.require` does.
-    """
+def _entry(drive: WritableDrive) -> dict[str, Any]:
+    """The entry of a drive in a configuration."""
     device = drive.device
     target = device.probe_target()
     if target.startswith(("nbd:", "nbd+unix:")):
-        return {"kind": "nbd", "uri": target}, []
+        return {"kind": "nbd", "uri": target}
     found = device.identifiers() if isinstance(device, _Identified) else {}
     identity = {"serial": drive.serial, "size": drive.size_bytes}
     identity |= {name: found[name] for name in _UNIQUE if name in found}
-    held = [_CLAIMED] if drive.is_claimed else []
-    return {"kind": "device", "node": target, **identity}, [f"--allow-write={drive.serial}", *held]
+    return {"kind": "device", "node": target, **identity}
 
 
 def drives_of(drives: Sequence[WritableDrive]) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """The entries of these drives in a configuration, by their ids, and the options by which the switch may write them.
 
-    Raises as :func:`drive_of` does.
+    An NBD export is reached by its URI, which is that of the permitted drive alone. A node is held by the guard, and
+    the switch compares it with its identity once more. Raises as :meth:`WritableDrive.require` does.
     """
-    told = {drive.drive_id: drive_of(drive) for drive in drives}
-    permissions = [permission for _, permission in told.values() if permission]
+    entries = {drive.drive_id: _entry(drive) for drive in drives}
+    nodes = [drive for drive in drives if entries[drive.drive_id]["kind"] == "device"]
     # The option is for all of them: of those that are not all held, the switch claims each itself.
-    held = [_CLAIMED] if permissions and all(_CLAIMED in permission for permission in permissions) else []
-    allowed = [option for permission in permissions for option in permission if option != _CLAIMED]
-    return {name: described for name, (described, _) in told.items()}, [*allowed, *held]
+    held = ["--claimed"] if nodes and all(drive.is_claimed for drive in nodes) else []
+    return entries, [*(f"--allow-write={drive.serial}" for drive in nodes), *held]
 
 
 def configuration(

@@ -7,7 +7,7 @@ from pathlib import Path
 from rackloop.lab import Lab, load_lab
 from rackloop_drivers.block import NbdExport
 from rackloop_drivers.storage_switch import SwitchedTenant
-from rackloop_drivers.storage_switch._configuration import configuration, drive_of, drives_of
+from rackloop_drivers.storage_switch._configuration import configuration, drives_of
 from tests.unit.harness.guard_case import Case
 from tests.writable_drive import minted
 
@@ -17,8 +17,8 @@ LAB: Lab = load_lab("mock")
 def test_an_export_is_reached_by_the_uri_of_the_permitted_drive_alone() -> None:
     export = NbdExport(Path("/run/nbd.sock"), "srv1.p0", 1 << 20, knows_drives=True)
     with minted(export) as drive:
-        assert drive_of(drive) == (
-            {"kind": "nbd", "uri": "nbd+unix:///srv1.p0.by-id.RL1?socket=/run/nbd.sock"},
+        assert drives_of([drive]) == (
+            {drive.drive_id: {"kind": "nbd", "uri": "nbd+unix:///srv1.p0.by-id.RL1?socket=/run/nbd.sock"}},
             [],
         )
 
@@ -28,8 +28,8 @@ def test_a_node_is_compared_with_its_identity_and_written_while_it_is_held() -> 
     case.device.location = case.drive.location = "/dev/disk/by-id/wwn-0x5"
     case.device.reported = {"serial": case.identity.serial, **case.identity.identifiers, "by_path": "pci-0"}
     with case.mint() as drive:
-        described, permission = drive_of(drive)
-    assert described == {
+        described, permission = drives_of([drive])
+    assert described[case.drive_id] == {
         "kind": "device",
         "node": "/dev/disk/by-id/wwn-0x5",
         "serial": case.identity.serial,
@@ -39,7 +39,7 @@ def test_a_node_is_compared_with_its_identity_and_written_while_it_is_held() -> 
     assert permission == [f"--allow-write={case.identity.serial}", "--claimed"]
     case.device.claimable = False
     with case.mint() as drive:
-        assert drive_of(drive)[1] == [f"--allow-write={case.identity.serial}"]
+        assert drives_of([drive])[1] == [f"--allow-write={case.identity.serial}"]
 
 
 def test_several_drives_are_told_by_their_ids_and_each_is_permitted_by_its_serial() -> None:
