@@ -24,6 +24,14 @@ def settings(changes: dict[str, str]) -> list[str]:
     return [argument for key, value in changes.items() for argument in ("--set", f"{key}={value}")]
 
 
+def measured_by(rackloop: CommandLine, test: str, changes: dict[str, str]) -> Results:
+    """The results of one test of the plan with these parameters, whose verdict the machine may have left unknown."""
+    arguments = ("-k", test, "--out", "out", "--seed", "7", *settings(QUICK | changes))
+    ended = rackloop("run", "tenancy", "--lab", "mock", *arguments)
+    assert ended.status in {0, 3}, ended
+    return Results(rackloop.directory / "out")
+
+
 def plots_of(results: Results) -> dict[str, list[str]]:
     """The names of the plots of each test."""
     found: dict[str, list[str]] = {}
@@ -86,10 +94,7 @@ def test_tenants_share_several_drives_through_the_storage_switch(rackloop: Comma
         "iodepths": "8",
         "patterns": "random",
     }
-    arguments = ("-k", "fair_share", "--out", "out", "--seed", "7", *settings(QUICK | changes))
-    ended = rackloop("run", "tenancy", "--lab", "mock", *arguments)
-    assert ended.status in {0, 3}, ended
-    results = Results(rackloop.directory / "out")
+    results = measured_by(rackloop, "fair_share", changes)
     test = results.tests()["tenancy/fair_share::fair_share"]
     assert (test["verdict"], test.get("cause")) in {("pass", None), ("unknown", "harness"), ("unknown", "test")}, test
     measured = test["measurements"]
@@ -106,10 +111,7 @@ def test_a_victim_is_measured_beside_neighbours_with_mixes_of_sizes(rackloop: Co
         "neighbour_iodepths": "4",
         "neighbours": "2",
     }
-    arguments = ("-k", "isolation", "--out", "out", "--seed", "7", *settings(QUICK | mixes))
-    ended = rackloop("run", "tenancy", "--lab", "mock", *arguments)
-    assert ended.status in {0, 3}, ended
-    measured = Results(rackloop.directory / "out").tests()["tenancy/isolation::isolation"]["measurements"]
+    measured = measured_by(rackloop, "isolation", mixes).tests()["tenancy/isolation::isolation"]["measurements"]
     mixed = "2 x 4 KiB/70+64 KiB/30 70/30 depth 4"
     kept = {one["labels"]["neighbours"] for one in measured if one["name"] == "isolation.kept"}
     assert kept == {"2 x 128 KiB 70/30 depth 4", mixed}
@@ -124,10 +126,7 @@ def test_a_victim_is_measured_beside_neighbours_with_mixes_of_sizes(rackloop: Co
 
 def test_tenants_are_measured_while_the_rack_is_at_work(rackloop: CommandLine) -> None:
     work = {"meanwhile": "remaps,rebuilds", "seconds": "0.3"}
-    arguments = ("-k", "fair_share", "--out", "out", "--seed", "7", *settings(QUICK | work))
-    ended = rackloop("run", "tenancy", "--lab", "mock", *arguments)
-    assert ended.status in {0, 3}, ended
-    results = Results(rackloop.directory / "out")
+    results = measured_by(rackloop, "fair_share", work)
     measured = results.tests()["tenancy/fair_share::fair_share"]["measurements"]
     for name in ("fairness.jain", "fairness.utilisation"):
         of_work = {one["labels"]["meanwhile"] for one in measured if one["name"] == name}

@@ -47,6 +47,7 @@ from rackloop_models.drives._interference import NEIGHBOUR as NEIGHBOUR
 from rackloop_models.drives._interference import VICTIM as VICTIM
 from rackloop_models.drives._interference import bandwidth_of as bandwidth_of
 from rackloop_models.drives._interference import neighbours as neighbours
+from rackloop_models.drives._interference import random_load as random_load
 from rackloop_models.drives._measured import Figures as Figures
 from rackloop_models.drives._measured import Interval as Interval
 from rackloop_models.drives._measured import Latency as Latency

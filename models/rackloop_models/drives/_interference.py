@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rackloop.errors import ProtocolError
+from rackloop_models.drives._box import BoxResult
 from rackloop_models.drives._results import Result
 from rackloop_models.drives._shapes import Depth
 from rackloop_models.drives._tenants import Tenant, TenantLoad, Tenants, TenantsResult
@@ -24,29 +25,33 @@ def neighbours(block_bytes: int, depth: int, *, read_percent: float = 100.0) -> 
     return Tenants(
         name=f"{NEIGHBOUR}.{block_bytes}.{depth}.{read_percent:g}",
         tenants=(
-            _random(VICTIM, _BLOCK_BYTES, _DEPTH, 100.0),
-            _random(NEIGHBOUR, block_bytes, depth, read_percent),
+            random_load(VICTIM, _BLOCK_BYTES, _DEPTH, 100.0),
+            random_load(NEIGHBOUR, block_bytes, depth, read_percent),
         ),
         warm_up_s=_WARM_UP_S,
         seconds=_MEASURED_S,
     )
 
 
-def bandwidth_of(result: TenantsResult, tenant: str) -> float:
+def bandwidth_of(result: TenantsResult | BoxResult, tenant: str) -> float:
     """Bytes a second of a tenant; raises ProtocolError where the drive took no time."""
-    found = result.of(tenant).total.bytes_per_s
+    found = {one.name: one for one in result.tenants}[tenant].total.bytes_per_s
     if found is None:
         raise ProtocolError(f"the experiment {result.name!r} came to nothing")
     return found
 
 
-def _random(name: str, block_bytes: int, depth: int, read_percent: float) -> TenantLoad:
+def random_load(
+    name: str, block_bytes: int, depth: int, read_percent: float, *, drive: int | None = None
+) -> TenantLoad:
+    """I/O of a size at random places, so many at a time, on ``drive`` where there are several."""
     return TenantLoad(
         tenant=Tenant(name=name),
         pattern="random",
         block_bytes=block_bytes,
         arrivals=Depth(depth),
         read_percent=read_percent,
+        drive=drive,
     )
 
 

@@ -14,11 +14,11 @@ from rackloop_models.drives import (
     Box,
     BoxProfile,
     BoxResult,
-    Depth,
     DriveSim,
     Hardware,
-    Tenant,
     TenantLoad,
+    bandwidth_of,
+    random_load,
 )
 from rackloop_models.tenancy._measure import STATES
 
@@ -54,7 +54,8 @@ def box_interference(sim: DriveSim, box: BoxProfile, deadline: Deadline) -> tupl
     """The victim, 4 KiB random reads at depth 32, on the first drive of ``sim``, the neighbour on the second.
 
     In turn each drive has a core, both have one, and both have a core and share a link of 25 Gb/s. Each case is run
-    without a scheduler and through Gimbal, which a box has one of for each drive. Raises as DriveSim.run.
+    without a scheduler and through Gimbal, which a box has one of for each drive. Raises as DriveSim.run, and
+    ProtocolError where a tenant did nothing.
     """
     victim = _reads(VICTIM, 0, 4 * KIB, 32)
     small, large = _reads(NEIGHBOUR, 1, 4 * KIB, 128), _reads(NEIGHBOUR, 1, 128 * KIB, 32)
@@ -79,14 +80,7 @@ def box_interference(sim: DriveSim, box: BoxProfile, deadline: Deadline) -> tupl
 
 
 def _reads(name: str, drive: int, block_bytes: int, depth: int) -> TenantLoad:
-    return TenantLoad(
-        tenant=Tenant(name=name),
-        pattern="random",
-        block_bytes=block_bytes,
-        arrivals=Depth(depth),
-        read_percent=100.0,
-        drive=drive,
-    )
+    return random_load(name, block_bytes, depth, 100.0, drive=drive)
 
 
 def _act(name: str, hardware: Hardware, loads: tuple[TenantLoad, ...], scheduler: str) -> Box:
@@ -101,15 +95,13 @@ def _act(name: str, hardware: Hardware, loads: tuple[TenantLoad, ...], scheduler
 
 
 def _of(box: str, case: str, scheduler: str, alone: BoxResult, beside: BoxResult) -> BoxInterference:
-    (own,) = alone.tenants
-    victim, neighbour = beside.tenants
     return BoxInterference(
         box,
         case,
         scheduler,
-        own.total.bytes_per_s or 0.0,
-        victim.total.bytes_per_s or 0.0,
-        neighbour.total.bytes_per_s or 0.0,
+        bandwidth_of(alone, VICTIM),
+        bandwidth_of(beside, VICTIM),
+        bandwidth_of(beside, NEIGHBOUR),
         max(core.utilisation for core in beside.cores),
         beside.link.from_box.utilisation,
     )

@@ -42,6 +42,14 @@ pub struct Patience {
     pub spin: bool,
 }
 
+impl Patience {
+    /// Sleep until the next answer, however long it takes.
+    pub const WITHOUT_END: Self = Self {
+        until: None,
+        spin: false,
+    };
+}
+
 #[derive(Debug)]
 pub(crate) enum Stream {
     Unix(UnixStream),

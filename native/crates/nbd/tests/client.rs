@@ -12,10 +12,6 @@ use nbd::uri::{Endpoint, NbdUri};
 use nbd::{Error, Patience};
 
 const LENGTH: u32 = 8;
-const PATIENT: Patience = Patience {
-    until: None,
-    spin: false,
-};
 
 static SOCKETS: AtomicU32 = AtomicU32::new(0);
 
@@ -94,7 +90,9 @@ fn read(reply: Vec<u8>) -> Result<(Result<(), u32>, Vec<u8>), Error> {
     let outcome = Client::connect(&uri).and_then(|mut client| {
         let buffer = vec![0xff; LENGTH as usize];
         let cookie = client.submit(Command::Read { offset: 16, buffer })?;
-        let done = client.receive(PATIENT)?.expect("patience without end");
+        let done = client
+            .receive(Patience::WITHOUT_END)?
+            .expect("patience without end");
         assert_eq!(done.cookie, cookie);
         Ok((done.result, done.buffer.expect("a read has a buffer")))
     });
@@ -221,7 +219,7 @@ fn requests_are_sent_by_one_thread_and_answered_to_another_in_any_order() {
     let sender = sending.join().expect("it does not fail");
     let mut take = || {
         receiver
-            .receive(PATIENT)
+            .receive(Patience::WITHOUT_END)
             .expect("an answer")
             .expect("patience")
     };
@@ -240,7 +238,7 @@ fn hanging_up_one_direction_ends_the_wait_of_the_other() {
         .expect("a good server")
         .split();
     sender.hang_up();
-    assert!(receiver.receive(PATIENT).is_err());
+    assert!(receiver.receive(Patience::WITHOUT_END).is_err());
     drop((sender, receiver));
     thread.join().expect("the server does not fail");
 }

@@ -14,11 +14,6 @@ use crate::io::{Access, Broken, Done, Request};
 use crate::tally::Tally;
 use crate::target::Target;
 
-const FOREVER: Patience = Patience {
-    until: None,
-    spin: false,
-};
-
 /// `rackprobe write`.
 pub fn write(args: &WriteArgs) -> Result<Value, Failure> {
     let drive = args.permission.drive()?;
@@ -144,7 +139,7 @@ fn for_each_block(
             next += sectors;
         }
         let done = target
-            .receive(FOREVER)
+            .receive(Patience::WITHOUT_END)
             .map_err(|error| broken(&name, error))?;
         let Some(done) = done else {
             continue;
@@ -163,7 +158,7 @@ fn flush(target: &mut Target) -> Result<(), Failure> {
     }
     let done = target
         .submit(Request::Flush)
-        .and_then(|_| target.receive(FOREVER));
+        .and_then(|_| target.receive(Patience::WITHOUT_END));
     let result = done
         .map_err(|error| error.to_string())
         .and_then(|done| done.map_or(Ok(()), |done| done.result));

@@ -108,14 +108,10 @@ pub fn run(args: &SwapArgs) -> Result<(), Failure> {
 }
 
 fn read(target: &mut Target, lba: u64, buffer: Buffer) -> Result<Done, Failure> {
-    // Ports are read side by side: several that spin would take the cores from each other, and from their server.
-    let patience = Patience {
-        until: None,
-        spin: false,
-    };
     let request = Request::Read(lba * SECTOR_BYTES as u64, buffer);
     let done = target.submit(request).and_then(|_| loop {
-        if let Some(done) = target.receive(patience)? {
+        // Ports are read side by side: several that spin would take the cores from each other, and from their server.
+        if let Some(done) = target.receive(Patience::WITHOUT_END)? {
             break Ok(done);
         }
     });

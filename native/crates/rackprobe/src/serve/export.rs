@@ -13,10 +13,6 @@ use nbdserver::Offer;
 
 const ZEROES_BYTES: usize = 1 << 20;
 const BLOCK: u32 = 4096;
-const PATIENT: Patience = Patience {
-    until: None,
-    spin: false,
-};
 
 /// An export, with a connection for each thread that is at it.
 pub struct Export {
@@ -60,7 +56,7 @@ impl Export {
         };
         let answered = client
             .submit(command)
-            .and_then(|_| client.receive(PATIENT))
+            .and_then(|_| client.receive(Patience::WITHOUT_END))
             .map_err(|_| gone())?
             .ok_or_else(gone)?;
         // A connection that failed is not kept.

@@ -16,11 +16,6 @@ use crate::device::Device;
 use crate::front::{spawn, Front, Hands};
 use crate::job::{Done, Kind, Work};
 
-const WITHOUT_END: Patience = Patience {
-    until: None,
-    spin: false,
-};
-
 /// Answers that are handed on together.
 const TOGETHER: usize = 64;
 
@@ -192,7 +187,7 @@ impl Pipes {
     /// Receive answers until the connection breaks, and fail what is in flight then.
     fn receive(&self, shard: &dyn Front, mut receiver: Receiver<Body>, line: &Line) {
         let mut hands = Hands::default();
-        while let Ok(Some(completion)) = receiver.receive(WITHOUT_END) {
+        while let Ok(Some(completion)) = receiver.receive(Patience::WITHOUT_END) {
             let at_ns = now_ns();
             let Some((mut work, since_ns)) = line.leave(completion.cookie) else {
                 break;
