@@ -11,6 +11,7 @@ import pytest
 from rackloop.errors import LabError
 from rackloop.lab import LabState
 from rackloop_labs.virtual_rack.guest_cache import GuestCache
+from rackloop_labs.virtual_rack.image import CONTENT, PACKAGES, build_image
 from rackloop_labs.virtual_rack.recipe import GuestRecipe
 from tests.deadlines import CLOCK
 from tests.e2e.command_line import CommandLine, Running, wait_until
@@ -55,6 +56,14 @@ def test_what_is_missing_is_named_with_the_command(rackloop: CommandLine) -> Non
     rackloop("lab", "build", "virtual", PATH="/nowhere").refused(
         2, "needs qemu-system-x86_64", "sudo apt-get install --no-install-recommends qemu-system-x86"
     )
+
+
+@pytest.mark.nightly
+def test_the_same_packages_make_the_same_content_again(image: Path, tmp_path: Path) -> None:
+    build_image(GuestRecipe(), tmp_path, CLOCK, lambda _: None)
+    # A mirror may have had newer packages since.
+    has_same_packages = (tmp_path / PACKAGES).read_text() == (image / PACKAGES).read_text()
+    assert ((tmp_path / CONTENT).read_text() == (image / CONTENT).read_text()) is has_same_packages
 
 
 @pytest.mark.nightly

@@ -5,11 +5,13 @@ How long anything took is judged by the limits of the plans alone.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from rackloop.lab import load_lab
 from rackloop.measurement import Verdict
 from tests.e2e.command_line import CommandLine, Results
 from tests.meta.tree import ROOT
@@ -63,6 +65,14 @@ def verdicts(rackloop: CommandLine, plan: str | Path, lab: str, out: Path, *word
     return {name: test["verdict"] for name, test in Results(out).tests().items()}
 
 
+def questions_for_packages(out: Path) -> Counter[str]:
+    """How often the playbook asked each server which packages it has: seconds each time, in software."""
+    ran = Results(out).of_kind("task.ran")
+    return Counter(
+        task.server for task in ran if task.task == "Find out which packages are installed" and task.status == "ok"
+    )
+
+
 @pytest.fixture(scope="module")
 def direct(_built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
     """The rack without a switch, up while the file's tests run."""
@@ -78,6 +88,8 @@ def direct(_built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
 def test_a_plan_is_green_and_the_rack_is_given_back_whole(up: CommandLine, tmp_path: Path, plan: str) -> None:
     baseline_comes(up)
     assert verdicts(up, plan, "virtual", tmp_path / "out") == VERDICTS[plan]
+    if plan == "smoke":
+        assert questions_for_packages(tmp_path / "out") == dict.fromkeys(load_lab("virtual").servers, 1)
     baseline_comes(up)
 
 

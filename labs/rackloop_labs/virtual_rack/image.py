@@ -19,7 +19,9 @@ from rackloop_labs.virtual_rack.recipe import GuestRecipe
 
 DISK, KERNEL, INITRD, PACKAGES = "disk.raw", "vmlinuz", "initrd", "packages.txt"
 """The files of an image; the last lists its packages and their versions."""
-PARTS = (DISK, KERNEL, INITRD, PACKAGES)
+CONTENT = "content.sha256"
+"""The file with the SHA-256 of the root's files, with their owners, rights and times, and that of the initramfs."""
+PARTS = (DISK, KERNEL, INITRD, PACKAGES, CONTENT)
 MEMORY, STATE = "memory.raw", "state"
 """The files of a saved guest beside its image's: its memory, and the state of its devices."""
 
@@ -37,8 +39,9 @@ _SBIN = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 def build_image(recipe: GuestRecipe, folder: Path, clock: Clock, say: Say) -> None:
     """Make the image in ``folder``, which is there; ``say`` is told of each step.
 
-    Needs the network, and no root where user namespaces may be used. Raises LabError with what mmdebstrap said last
-    where it fails.
+    Needs the network, and no root where user namespaces may be used. From the same packages the same content comes
+    out, by :data:`CONTENT`, whenever and wherever it is built; the places of files on the disk may differ. Raises
+    LabError with what mmdebstrap said last where it fails.
     """
     with tempfile.TemporaryDirectory(prefix="rackloop-image-", ignore_cleanup_errors=True) as name:
         work = Path(name)
@@ -51,13 +54,14 @@ def build_image(recipe: GuestRecipe, folder: Path, clock: Clock, say: Say) -> No
             *(found("mmdebstrap") or "mmdebstrap", "--format=null", "--variant=apt", "--components=main"),
             *("--architectures=amd64", f"--include={','.join(recipe.packages)}"),
             *(f"--dpkgopt=path-exclude=/usr/share/{what}/*" for what in ("doc", "info", "locale", "man")),
+            *(f"--dpkgopt=path-exclude={path}" for path in recipe.left_out),
             f'--essential-hook=cp -r {shlex.quote(str(work))}/early/. "$1"',
             f'--customize-hook=cp -r {shlex.quote(str(work))}/late/. "$1"',
             f'--customize-hook=sh {shlex.quote(str(work))}/finish "$1"',
             *(recipe.suite, "/dev/null"),
         ]
         with _unpacking(folder) as out:
-            _run(argv, out, work, clock, say)
+            _run(argv, recipe, out, work, clock, say)
     missing = [part for part in PARTS if not (folder / part).exists()]
     if missing:
         raise LabError(f"mmdebstrap made no {', '.join(missing)}; build it again with an empty cache")
@@ -68,9 +72,8 @@ def _finish(recipe: GuestRecipe) -> str:
     enabled = "systemd-networkd.service ssh.service rackloop-guest.service"
     return f"""set -e
 root=$1
-chmod 755 "$root/usr/local/sbin/rackloop-guest"
-rm -f "$root"/etc/ssh/ssh_host_rsa_key* "$root"/etc/ssh/ssh_host_ecdsa_key*
 systemctl --root="$root" --quiet enable {enabled} 2>/dev/null || chroot "$root" systemctl --quiet enable {enabled}
+systemctl --root="$root" --quiet disable {" ".join(recipe.disabled)}
 for unit in {" ".join(recipe.masked)}; do ln -sf /dev/null "$root/etc/systemd/system/$unit"; done
 : >"$root/etc/machine-id"
 work=$(mktemp -d)
@@ -78,15 +81,24 @@ trap 'rm -rf "$work"' EXIT
 chroot "$root" dpkg-query --show >"$work/{PACKAGES}"
 cp "$root"/boot/vmlinuz-* "$work/{KERNEL}"
 cp "$root"/boot/initrd.img-* "$work/{INITRD}"
-rm -f "$root"/boot/initrd.img-* "$root"/var/cache/apt/*.bin "$root"/var/lib/apt/lists/*_*
+# What each installation draws anew, or tells of itself, is no part of the image: guests draw their own.
+rm -f "$root"/boot/initrd.img-* "$root"/etc/ssh/ssh_host_*_key* "$root"/etc/nvme/hostnqn "$root"/etc/nvme/hostid
+find "$root/var/cache" "$root/var/log" "$root/var/lib/apt/lists" -xdev -type f -delete
+rm -f "$root"/etc/*- "$root"/var/lib/dpkg/*-old "$root"/var/cache/debconf/*-old
 mkdir "$work/root"
-# What is mounted in it is not of it, and where an ordinary user builds these are the files of dev, too.
+# What is mounted in it is not of it, and where an ordinary user builds these are the files of dev, too; nor is what
+# mmdebstrap keeps in tmp.
 for part in "$root"/*; do
   case ${{part##*/}} in
     dev | proc | run | sys) mkdir "$work/root/${{part##*/}}" ;;
+    tmp) mkdir -m 1777 "$work/root/tmp" ;;
     *) cp -ax "$part" "$work/root/" ;;
   esac
 done
+# What is newer than this script was written by the build. What packages brought keeps its date, which is in Python's
+# compiled files, too.
+find "$work/root" -newer "$0" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {{}} +
+{{ tar -C "$work/root" --sort=name --numeric-owner -c . | sha256sum; sha256sum <"$work/{INITRD}"; }} >"$work/{CONTENT}"
 truncate -s {recipe.disk_mib}M "$work/{DISK}"
 mkfs.ext4 -q -F -L rackloop -E lazy_itable_init=0,nodiscard -d "$work/root" "$work/{DISK}"
 rm -rf "$work/root"
@@ -99,6 +111,8 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
         path = folder / place
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+        if text.startswith("#!"):
+            path.chmod(0o755)
 
 
 @contextmanager
@@ -119,13 +133,13 @@ def _unpacking(folder: Path) -> Iterator[int]:
         raise LabError(f"the image could not be unpacked in {folder}: is its disk full?")
 
 
-def _run(argv: list[str], out: int, work: Path, clock: Clock, say: Say) -> None:
+def _run(argv: list[str], recipe: GuestRecipe, out: int, work: Path, clock: Clock, say: Say) -> None:
     started_ns = clock.now_ns()
     lines: list[str] = []
     # A shell may know no descriptor of two digits, which this one can have here.
     shell = f'exec "$@" {_OUT}>&1 >/dev/null'
     environment = {**os.environ, "PATH": _SBIN, "LC_ALL": "C.UTF-8", "TMPDIR": str(work)}
-    environment["DEBIAN_FRONTEND"] = "noninteractive"
+    environment |= {"DEBIAN_FRONTEND": "noninteractive", "SOURCE_DATE_EPOCH": str(recipe.dated_s)}
     with subprocess.Popen(
         # However this process ends, mmdebstrap ends and clears up.
         ("setpriv", "--pdeathsig", "TERM", "sh", "-c", shell, "sh", *argv),
