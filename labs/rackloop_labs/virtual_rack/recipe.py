@@ -162,7 +162,9 @@ _LEFT_OUT = tuple(
 class GuestRecipe:
     """The ingredients of a guest. ``early_files`` are there before the kernel's package is, ``files`` at the end.
 
-    No file of the image is newer than ``dated_s``, in seconds since 1970: by default the release of the suite.
+    Units that are ``masked`` cannot be started; ``disabled`` ones are not started at boot before a playbook enables
+    them. ``left_out`` are files of packages, as dpkg's path-exclude takes them. No file of the image is newer
+    than ``dated_s``, in seconds since 1970: by default the release of the suite.
     """
 
     suite: str = "bookworm"
