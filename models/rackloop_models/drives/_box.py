@@ -142,3 +142,8 @@ class BoxResult:
     cores: tuple[CoreUse, ...]
     link: LinkUse
     memory: PathUse | None
+
+    def of(self, name: str) -> BoxTenantResult:
+        """The figures of the tenant of that name; raises KeyError where there is none."""
+        found = {one.name: one for one in self.tenants}
+        return found[name]

@@ -35,7 +35,7 @@ def neighbours(block_bytes: int, depth: int, *, read_percent: float = 100.0) -> 
 
 def bandwidth_of(result: TenantsResult | BoxResult, tenant: str) -> float:
     """Bytes a second of a tenant; raises ProtocolError where the drive took no time."""
-    found = {one.name: one for one in result.tenants}[tenant].total.bytes_per_s
+    found = result.of(tenant).total.bytes_per_s
     if found is None:
         raise ProtocolError(f"the experiment {result.name!r} came to nothing")
     return found
