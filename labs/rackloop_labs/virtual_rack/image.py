@@ -69,11 +69,11 @@ def build_image(recipe: GuestRecipe, folder: Path, clock: Clock, say: Say) -> No
 
 def _finish(recipe: GuestRecipe) -> str:
     """The script that makes the parts of the root file system, on mmdebstrap's side."""
-    enabled = "systemd-networkd.service ssh.service rackloop-guest.service"
     return f"""set -e
 root=$1
-systemctl --root="$root" --quiet enable {enabled} 2>/dev/null || chroot "$root" systemctl --quiet enable {enabled}
-systemctl --root="$root" --quiet disable {" ".join(recipe.disabled)}
+units() {{ systemctl --root="$root" --quiet "$@" 2>/dev/null || chroot "$root" systemctl --quiet "$@"; }}
+units enable systemd-networkd.service ssh.service rackloop-guest.service
+units disable {" ".join(recipe.disabled)}
 for unit in {" ".join(recipe.masked)}; do ln -sf /dev/null "$root/etc/systemd/system/$unit"; done
 : >"$root/etc/machine-id"
 work=$(mktemp -d)
@@ -84,7 +84,7 @@ cp "$root"/boot/initrd.img-* "$work/{INITRD}"
 # What each installation draws anew, or tells of itself, is no part of the image: guests draw their own.
 rm -f "$root"/boot/initrd.img-* "$root"/etc/ssh/ssh_host_*_key* "$root"/etc/nvme/hostnqn "$root"/etc/nvme/hostid
 find "$root/var/cache" "$root/var/log" "$root/var/lib/apt/lists" -xdev -type f -delete
-rm -f "$root"/etc/*- "$root"/var/lib/dpkg/*-old "$root"/var/cache/debconf/*-old
+rm -f "$root"/etc/*- "$root"/var/lib/dpkg/*-old
 mkdir "$work/root"
 # What is mounted in it is not of it, and where an ordinary user builds these are the files of dev, too; nor is what
 # mmdebstrap keeps in tmp.
