@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from rackloop.clock import RealClock
@@ -37,6 +38,7 @@ from rackloop_labs.virtual_rack.plugs import Plugs, Socket, follow_losses
 from rackloop_labs.virtual_rack.port_places import places_of, sata_arguments
 from rackloop_labs.virtual_rack.prerequisites import require_memory
 from rackloop_labs.virtual_rack.sata_scan import look_for_drives
+from rackloop_labs.virtual_rack.storage_network import StorageNetwork
 
 _TTY, _TOKEN = "switch.tty", "switch.json"
 _LEFT_BEHIND = (CONTROL_SOCKET, NBD_SOCKET, TRUTH_LOG, SAVED_MAP, "rackd.json", _TTY, _TOKEN, REHEARSAL)
@@ -63,6 +65,8 @@ async def _live(described: Lab, state: LabState, options: argparse.Namespace) ->
         stack.callback(_clear, state)
         rackd = await start_rackd(_rackd_document(lab, state, options.seed), state)
         stack.push_async_callback(stop_process, rackd)
+        network = await StorageNetwork.start(state.directory)
+        stack.push_async_callback(network.end)
         nbd = state.directory / NBD_SOCKET
         attached = {name: sata_arguments(lab, name, nbd) for name in lab.servers}
         guests = await Guests.load(saved, attached, state)
@@ -101,25 +105,29 @@ async def _live(described: Lab, state: LabState, options: argparse.Namespace) ->
         stack.callback(state.endpoints_file.unlink, missing_ok=True)
         os.write(options.ready_fd, b"up\n")
         os.close(options.ready_fd)
-        await _until_ended(told, following, rackd, guests, state)
+        await _until_ended(told, following, {"rackd": rackd, "the storage network": network.process}, guests, state)
 
 
 async def _until_ended(
     ending: asyncio.Event,
     following: asyncio.Future[Any],
-    rackd: asyncio.subprocess.Process,
+    processes: Mapping[str, asyncio.subprocess.Process],
     guests: Guests,
     state: LabState,
 ) -> None:
     """Return when the lab is told to end. Raises LabError where a part of it ends by itself."""
     told = asyncio.create_task(ending.wait())
-    drives, guest = asyncio.create_task(rackd.wait()), asyncio.create_task(guests.ended())
-    await asyncio.wait((told, following, drives, guest), return_when=asyncio.FIRST_COMPLETED)
-    if not told.done() and not drives.done() and not guest.done():
+    waits = {name: asyncio.create_task(process.wait()) for name, process in processes.items()}
+    guest = asyncio.create_task(guests.ended())
+    await asyncio.wait((told, following, guest, *waits.values()), return_when=asyncio.FIRST_COMPLETED)
+    if told.done():
+        return
+    ended = [f"{name} with status {wait.result()}" for name, wait in waits.items() if wait.done()]
+    if guest.done():
+        ended.append(f"guest {guest.result()}")
+    if not ended:
         following.result()
-    if not told.done():
-        part = f"rackd with status {drives.result()}" if drives.done() else f"guest {guest.result()}"
-        raise LabError(f"ended by itself: {part}; see {state.log} and the console logs beside it")
+    raise LabError(f"ended by itself: {', '.join(ended)}; see {state.log} and the console logs beside it")
 
 
 async def _ended(following: asyncio.Future[Any]) -> None:
@@ -189,6 +197,7 @@ def _endpoints(
                     for port in server.ports
                 },
                 "paths": {port: place.path(saved.slot_buses) for port, place in places_of(lab, name).items()},
+                "storage_address": str(guests.storage[name].address.ip),
                 "bmc": power.bmc.get(name),
                 "console": {"address": f"127.0.0.1:{guests.consoles[name]}"},
                 "console_log": str(console_log(state, name)),

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rackloop.clock import Deadline
-from rackloop.errors import DeadlineExceeded, LabError, NotConnected, ToolError
+from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotConnected, ToolError
 from rackloop.lab import FileSecret
 from rackloop_drivers.host import SshAccess
 from rackloop_drivers.provision import Provisioner, TaskDone, TaskStatus
@@ -161,6 +161,15 @@ def test_a_server_without_power_is_not_reached_and_the_others_are_named_apart(ra
         finally:
             rackd.request("power", Deadline.after(CLOCK, 10), target="server:srv3", on=True)
     assert list(caught.value.children) == ["srv3"]
+
+
+def test_a_playbook_runs_on_the_servers_that_are_named(rack: MockRack, tmp_path: Path) -> None:
+    own = written(tmp_path, "- name: Look\n  ansible.builtin.command: 'true'")
+    provisioner = Provisioner(rack.lab, accesses(rack, "srv1", "srv2", "srv3"), CLOCK)
+    done = provisioner.run(own, Deadline.after(CLOCK, 300), servers=["srv3", "srv1"])
+    assert done.hosts.keys() == {"srv1", "srv3"}
+    with pytest.raises(BadInput, match=r"^there is no server 'srv4' to provision; did you mean"):
+        provisioner.run(own, Deadline.after(CLOCK, 300), servers=["srv4"])
 
 
 def test_a_host_key_that_is_not_the_known_one_is_refused(rack: MockRack, tmp_path: Path) -> None:

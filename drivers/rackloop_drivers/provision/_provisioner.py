@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import DeadlineExceeded, LabError, NotConnected, ToolError
+from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotConnected, ToolError
 from rackloop.lab import Lab
+from rackloop.names import guess
 from rackloop_drivers.provision._inventory import SshReach, inventory, passwords, ssh_config
 from rackloop_drivers.provision._tasks import TaskDone, TaskReader, TaskStatus
 
@@ -79,22 +80,24 @@ class Provisioner:
         deadline: Deadline,
         *,
         roles: Collection[str] = (),
+        servers: Collection[str] = (),
         variables: Mapping[str, Any] | None = None,
         on_task: Callable[[TaskDone], object] = lambda _task: None,
     ) -> Provisioned:
-        """Run ``playbook``, of it only what is tagged with one of ``roles`` if there are any.
+        """Run ``playbook`` on ``servers``, of it only what is tagged with one of ``roles``; without any, all of them.
 
         ``on_task`` is called with each task that ends, on another thread; what it raises ends the run and is raised
         here. Raises LabError naming play, task, server and what was said where a task fails, NotConnected where a
         server is not reached, DeadlineExceeded where it takes too long, ToolError where Ansible itself fails,
-        BadInput where a secret is missing.
+        BadInput where a secret is missing or a server is none of these.
         """
-        secrets = passwords(self._reaches)
+        reaches = self._chosen(servers)
+        secrets = passwords(reaches)
         with tempfile.TemporaryDirectory(prefix="rackloop-provision-") as made_in:
             folder = Path(made_in)
             run = _Run(folder, deadline, _redacting(secrets.values()), on_task)
-            (folder / "ssh_config").write_text(ssh_config(self._reaches, folder))
-            _write_json(folder / "inventory.json", inventory(self._lab, self._reaches))
+            (folder / "ssh_config").write_text(ssh_config(reaches, folder))
+            _write_json(folder / "inventory.json", inventory(self._lab, reaches))
             # A file rather than an argument: everybody on this machine sees arguments.
             _write_json(folder / "variables.json", dict(variables or {}))
             started_ns = self._clock.now_ns()
@@ -103,6 +106,12 @@ class Provisioner:
             finally:
                 _end_leftovers(folder)
             return Provisioned(playbook.stem, tuple(run.done), (self._clock.now_ns() - started_ns) / 1e9)
+
+    def _chosen(self, servers: Collection[str]) -> Mapping[str, SshReach]:
+        for name in servers:
+            if name not in self._reaches:
+                raise BadInput(f"there is no server {name!r} to provision; {guess(name, self._reaches)}")
+        return {name: self._reaches[name] for name in servers or self._reaches}
 
     def _settings(self, folder: Path) -> dict[str, str]:
         """Ansible's environment, over that of this process: nothing of the user's own settings decides."""

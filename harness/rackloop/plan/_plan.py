@@ -84,7 +84,7 @@ class PlanEntry:
 
 @dataclass(frozen=True)
 class Provision:
-    """The provisioning of servers before the first test: these ``roles`` of ``playbook``, all where there are none.
+    """The provisioning before the first test: these ``roles`` of ``playbook`` on these ``servers``, or all of either.
 
     ``variables`` outrank the roles' defaults.
     """
@@ -93,9 +93,11 @@ class Provision:
     roles: tuple[str, ...] = ()
     variables: Mapping[str, Any] = field(default_factory=dict)
     timeout_s: float = 600.0
+    servers: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.playbook.stem} ({', '.join(self.roles) or 'all of it'})"
+        on = f" on {', '.join(self.servers)}" if self.servers else ""
+        return f"{self.playbook.stem} ({', '.join(self.roles) or 'all of it'}){on}"
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ def _provision(examined: Examined[WrittenPlan], plan: Path) -> Provision | None:
                 ("provision", "roles", index), f"{playbook.name} has no role {role!r}; {guess(role, known)}"
             )
     variables = {name: resolved(value) for name, value in written.variables.items()}
-    return Provision(playbook, written.roles, variables, written.timeout)
+    return Provision(playbook, written.roles, variables, written.timeout, written.servers)
 
 
 def resolved(value: Plain) -> Any:

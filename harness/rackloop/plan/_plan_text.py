@@ -29,12 +29,8 @@ def plan_yaml(plan: Plan, entry: PlanEntry, schedule: Schedule, seed: int, *, re
 
 
 def _entry(entry: PlanEntry) -> Iterator[str]:
-    if entry.requires:
-        yield f"requires: {flow(list(entry.requires))}"
-    if entry.may_skip:
-        yield f"may_skip: {flow(list(entry.may_skip))}"
-    if entry.parameters:
-        yield f"with: {flow(_plain(entry.parameters))}"
+    yield from _lines({"requires": list(entry.requires), "may_skip": list(entry.may_skip)})
+    yield from _lines({"with": _plain(entry.parameters)})
     if entry.limits:
         yield "limits:"
         for limit in entry.limits:
@@ -43,10 +39,11 @@ def _entry(entry: PlanEntry) -> Iterator[str]:
         yield f"timeout: {time_text(entry.timeout_s)}"
     if entry.expected_health:
         yield f"health: {flow({'expect': list(entry.expected_health)})}"
-    if entry.disturbs:
-        yield f"disturbs: {flow(list(entry.disturbs))}"
-    if entry.labels:
-        yield f"labels: {flow(dict(entry.labels))}"
+    yield from _lines({"disturbs": list(entry.disturbs), "labels": dict(entry.labels)})
+
+
+def _lines(written: Mapping[str, Any]) -> Iterator[str]:
+    return (f"{key}: {flow(value)}" for key, value in written.items() if value)
 
 
 def _limit(limit: Limit) -> dict[str, Any]:
@@ -70,6 +67,7 @@ def _provision(provision: Provision) -> dict[str, Any]:
     written = {
         "playbook": provision.playbook.stem if is_shipped else str(provision.playbook),
         "roles": list(provision.roles),
+        "servers": list(provision.servers),
         "vars": _plain(provision.variables),
         "timeout": time_text(provision.timeout_s),
     }

@@ -129,6 +129,8 @@ class WrittenProvision(Description):
     """The playbook: a file, or the name of a packaged one."""
     roles: tuple[Name, ...] = ()
     """Only these roles of it, such as [base_tools, network_tuning]; all by default."""
+    servers: tuple[Name, ...] = ()
+    """Only these servers, such as [srv1, srv2]; all that the run has by default."""
     variables: Mapping[Name, Any] = Field(default={}, alias="vars")
     """Variables for the playbook, such as {network_tuning_mtu: 1500}; they outrank the roles' defaults."""
     timeout: Seconds = 600.0

@@ -134,10 +134,10 @@ class GuestCache:
         say(f"guest: booted and saved ({(self._clock.now_ns() - started_ns) / 1e9:.0f} s)")
 
     async def _booted_in(self, folder: Path) -> dict[str, Any]:
-        from rackloop_labs.virtual_rack.machine import Machine, MachineFiles
+        from rackloop_labs.virtual_rack.machine import Machine, MachineFiles, machine_arguments
 
         files = MachineFiles(folder, folder / "console.log")
-        machine = await Machine.start("the guest", self.recipe, files, is_resumed=False)
+        machine = await Machine.start("the guest", machine_arguments(self.recipe, files, is_resumed=False), files)
         try:
             await machine.wait_until_ready(self._boot_s)
             host_key = await machine.tell("hostkey", "", _ANSWER_S)

@@ -11,7 +11,8 @@ from rackloop.clock import Clock
 from rackloop.errors import LabError
 from rackloop.lab import LabState
 from rackloop_labs.virtual_rack.guest_cache import SavedGuest
-from rackloop_labs.virtual_rack.machine import Machine, MachineFiles
+from rackloop_labs.virtual_rack.machine import Machine, MachineFiles, machine_arguments
+from rackloop_labs.virtual_rack.storage_network import StoragePort
 
 USER = "root"
 _KEY, _KNOWN_HOSTS = "guest_key", "known_hosts"
@@ -43,8 +44,15 @@ def clear(state: LabState) -> None:
 class Guests:
     """The running guests by the names of their servers. Make them by :meth:`resume`."""
 
-    def __init__(self, machines: Mapping[str, Machine], ssh: Mapping[str, int], consoles: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        machines: Mapping[str, Machine],
+        storage: Mapping[str, StoragePort],
+        ssh: Mapping[str, int],
+        consoles: Mapping[str, int],
+    ) -> None:
         self.machines = machines
+        self.storage = storage
         self.ssh = ssh
         self.consoles = consoles
 
@@ -54,7 +62,8 @@ class Guests:
 
         ``servers`` has for each name the arguments for drives that are there from the start.
         """
-        starts = [_loaded(saved, server, state, drives) for server, drives in servers.items()]
+        storage = {server: StoragePort.of(number, state.directory) for number, server in enumerate(servers)}
+        starts = [_loaded(saved, server, state, storage[server], drives) for server, drives in servers.items()]
         loaded = await asyncio.gather(*starts, return_exceptions=True)
         machines = {machine.name: machine for machine in loaded if isinstance(machine, Machine)}
         failed = [outcome for outcome in loaded if isinstance(outcome, BaseException)]
@@ -67,12 +76,14 @@ class Guests:
         except BaseException:
             await asyncio.gather(*(machine.end() for machine in machines.values()))
             raise
-        return cls(machines, ssh, consoles)
+        return cls(machines, storage, ssh, consoles)
 
     async def go(self, lab: str, saved: SavedGuest, state: LabState, clock: Clock) -> None:
         """Let them run, each under its name and with the lab's own login; returns once all have taken it."""
         public = _login(state, self.ssh, saved.host_key)
-        await asyncio.gather(*(_named(machine, lab, public, clock) for machine in self.machines.values()))
+        await asyncio.gather(
+            *(_named(machine, lab, public, self.storage[name], clock) for name, machine in self.machines.items())
+        )
 
     async def ended(self) -> str:
         """The name of a guest, once its machine has ended."""
@@ -87,9 +98,12 @@ class Guests:
         await asyncio.gather(*(machine.end() for machine in self.machines.values()))
 
 
-async def _loaded(saved: SavedGuest, server: str, state: LabState, drives: Sequence[str]) -> Machine:
+async def _loaded(
+    saved: SavedGuest, server: str, state: LabState, storage: StoragePort, drives: Sequence[str]
+) -> Machine:
     files = MachineFiles(saved.folder, console_log(state, server))
-    machine = await Machine.start(server, saved.recipe, files, is_resumed=True, drives=drives)
+    argv = machine_arguments(saved.recipe, files, is_resumed=True, storage=storage, drives=drives)
+    machine = await Machine.start(server, argv, files)
     try:
         await machine.load(saved.folder)
     except BaseException:
@@ -98,11 +112,17 @@ async def _loaded(saved: SavedGuest, server: str, state: LabState, drives: Seque
     return machine
 
 
-async def _named(machine: Machine, lab: str, public_key: str, clock: Clock) -> None:
+async def _named(machine: Machine, lab: str, public_key: str, storage: StoragePort, clock: Clock) -> None:
     await machine.go()
     # A name of 32 hexadecimal digits, the same whenever this guest of this lab is up.
     identity = hashlib.sha256(f"{lab}/{machine.name}".encode()).hexdigest()[:32]
-    for verb, what in {"name": machine.name, "id": identity, "key": public_key}.items():
+    told = {
+        "name": machine.name,
+        "id": identity,
+        "key": public_key,
+        "storage": f"{storage.mac} {storage.address}",
+    }
+    for verb, what in told.items():
         await machine.tell(verb, what, _ANSWER_S)
     await machine.tell("time", f"{clock.wall().timestamp():.6f}", _ANSWER_S)
     # It is the same when its power is cut and it boots.

@@ -18,6 +18,7 @@ from rackloop.errors import LabError
 from rackloop_labs.virtual_rack.image import DISK, INITRD, KERNEL, MEMORY, STATE
 from rackloop_labs.virtual_rack.prerequisites import QEMU, found
 from rackloop_labs.virtual_rack.recipe import AGENT_PORT, FIRST_SLOT, GuestRecipe
+from rackloop_labs.virtual_rack.storage_network import StoragePort
 
 _SSH = 22
 _FORWARDED = re.compile(r"TCP\[HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)\s+\S+\s+(\d+)")
@@ -47,9 +48,16 @@ class MachineFiles:
 
 
 def machine_arguments(
-    recipe: GuestRecipe, files: MachineFiles, *, is_resumed: bool, drives: Sequence[str] = ()
+    recipe: GuestRecipe,
+    files: MachineFiles,
+    *,
+    is_resumed: bool,
+    storage: StoragePort | None = None,
+    drives: Sequence[str] = (),
 ) -> list[str]:
     """The command line of QEMU, but for the sockets that it is given; ``drives`` are arguments for more of these.
+
+    Without a port of the ``storage`` network, that card's cable leads nowhere.
 
     One that is resumed leaves the files as they are: it has its own copy of every page and block that it changes.
     """
@@ -73,6 +81,7 @@ def machine_arguments(
         *("-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:0-:{_SSH}"),
         *("-device", "virtio-net-pci,netdev=net,romfile=,addr=0x4"),
         *("-device", "virtio-rng-pci,addr=0x5", "-device", "vmgenid,guid=auto"),
+        *_storage_card(storage),
         "-chardev",
         f"socket,id=console,host=127.0.0.1,port=0,server=on,wait=off,logfile={_escaped(files.console)},logappend=off",
         *("-serial", "chardev:console"),
@@ -86,6 +95,12 @@ def machine_arguments(
     if is_resumed:
         argv += ["-S", "-incoming", "defer"]
     return [*argv, *drives]
+
+
+def _storage_card(port: StoragePort | None) -> tuple[str, ...]:
+    joined = "hubport,hubid=0" if port is None else f"vde,sock={_escaped(port.sockets)}"
+    mac = "" if port is None else f",mac={port.mac}"
+    return "-netdev", f"{joined},id=storage", "-device", f"virtio-net-pci,netdev=storage,romfile=,addr=0x6{mac}"
 
 
 def _escaped(path: Path) -> str:
@@ -110,11 +125,12 @@ class Machine:
         self._qmp = QMPClient(name)
 
     @classmethod
-    async def start(
-        cls, name: str, recipe: GuestRecipe, files: MachineFiles, *, is_resumed: bool, drives: Sequence[str] = ()
-    ) -> Machine:
-        """Start QEMU; a machine that ``is_resumed`` waits for :meth:`load`. Raises LabError where it does not start."""
-        argv = machine_arguments(recipe, files, is_resumed=is_resumed, drives=drives)
+    async def start(cls, name: str, argv: Sequence[str], files: MachineFiles) -> Machine:
+        """Start QEMU by :func:`machine_arguments`; one that is resumed waits for :meth:`load`.
+
+        Raises LabError where it does not start.
+        """
+        argv = list(argv)
         qmp_here, qmp_there = socket.socketpair()
         agent_here, agent_there = socket.socketpair()
         with qmp_there, agent_there:

@@ -12,13 +12,14 @@ from pathlib import Path
 from rackloop.errors import BadInput
 
 QEMU = "qemu-system-x86_64"
+VDE_SWITCH = "vde_switch"
 _MEMORY = Path("/proc/meminfo")
 # The keys that Debian signs its packages by are a package of their own on other distributions.
 _KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 _BUILDERS = {"mmdebstrap": "mmdebstrap", "mkfs.ext4": "e2fsprogs", _KEYS: "debian-archive-keyring"}
 # By which an ordinary user becomes root in a name space.
 _ROOTLESS = {"newuidmap": "uidmap"}
-_RUNNERS = {QEMU: "qemu-system-x86", "setpriv": "util-linux"}
+_RUNNERS = {QEMU: "qemu-system-x86", VDE_SWITCH: "vde2", "setpriv": "util-linux"}
 _ANSWERS_S = 30.0
 # For QEMU itself, beside the memory of the guest.
 _OVERHEAD_MIB = 192

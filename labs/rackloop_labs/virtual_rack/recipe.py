@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 
 AGENT_PORT = "rackloop"
 """The virtio-serial port by which a guest is told who it is."""
+STORAGE_LINK = "enp0s6"
+"""The network link of a guest that leads to the others."""
 FIRST_SLOT = 0x10
 """The number on the first PCI bus of the first slot for drives."""
 
@@ -57,6 +59,13 @@ while :; do
     time) date -s "@$rest" >/dev/null ;;
     key) mkdir -p -m 700 ~root/.ssh; echo "$rest" >~root/.ssh/authorized_keys ;;
     hostkey) rest=$(cat {_HOST_KEY}.pub) ;;
+    storage)
+      set -- $rest
+      printf '[Match]\\nName={STORAGE_LINK}\\n\\n[Network]\\nAddress=%s\\nLinkLocalAddressing=no\\n' "$2" \\
+        >/etc/systemd/network/20-storage.network
+      ip link set dev {STORAGE_LINK} address "$1"
+      ip address add "$2" dev {STORAGE_LINK}
+      ip link set dev {STORAGE_LINK} up ;;
     slots) rest=$(for at in $rest; do cat "/sys/bus/pci/devices/0000:00:$at.0/secondary_bus_number"; done | xargs) ;;
     sync) sync ;;
   esac
@@ -105,7 +114,7 @@ _FILES = {
     # no login there.
     "etc/systemd/system.conf.d/10-rackloop.conf": "[Manager]\nDefaultDeviceTimeoutSec=15min\n",
     "etc/systemd/network/10-rackloop.network": (
-        "[Match]\nName=en*\n\n[Network]\nAddress=10.0.2.15/24\nGateway=10.0.2.2\nLinkLocalAddressing=no\n"
+        "[Match]\nName=enp0s4\n\n[Network]\nAddress=10.0.2.15/24\nGateway=10.0.2.2\nLinkLocalAddressing=no\n"
     ),
     "etc/systemd/system/rackloop-guest.service": _AGENT_UNIT,
     "usr/local/sbin/rackloop-guest": _AGENT,

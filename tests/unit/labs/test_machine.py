@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rackloop.errors import LabError
-from rackloop_labs.virtual_rack.machine import Machine, MachineFiles
+from rackloop_labs.virtual_rack.machine import Machine, MachineFiles, machine_arguments
 from rackloop_labs.virtual_rack.prerequisites import QEMU
 from rackloop_labs.virtual_rack.recipe import GuestRecipe
 
@@ -50,7 +50,7 @@ def with_slow(tmp_path: Path, test: Callable[[Machine], Coroutine[Any, Any, None
 
     async def run() -> None:
         files = MachineFiles(tmp_path, tmp_path / "console")
-        machine = await Machine.start("srv1", GuestRecipe(), files, is_resumed=True)
+        machine = await Machine.start("srv1", machine_arguments(GuestRecipe(), files, is_resumed=True), files)
         try:
             await test(machine)
         finally:

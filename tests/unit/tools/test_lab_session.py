@@ -176,8 +176,11 @@ def test_servers_that_somebody_works_on_are_not_provisioned(work: Work) -> None:
     work.maintain(SRV2, D02)
     out: dict[Part, OutOfService] = lab_session.in_maintenance(work.lab, work.store)
     assert all(one.state is State.MAINTENANCE for one in out.values())
-    assert list(lab_provision._in_service(work.lab, out, console).servers) == ["srv1"]
+    both = ("srv1", "srv2")
+    assert list(lab_provision._in_service(work.lab, both, out, console).servers) == ["srv1"]
     assert "left alone: server srv2 is in maintenance since" in console.export_text()
+    with pytest.raises(BadInput, match="server srv2 is in maintenance since"):
+        lab_provision._in_service(work.lab, ("srv2",), out, console)
     work.maintain(SRV1)
     with pytest.raises(BadInput, match="server srv1 is in maintenance since"):
-        lab_provision._in_service(work.lab, lab_session.in_maintenance(work.lab, work.store), console)
+        lab_provision._in_service(work.lab, both, lab_session.in_maintenance(work.lab, work.store), console)

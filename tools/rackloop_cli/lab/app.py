@@ -273,12 +273,19 @@ def lab_discover(
     "rackloop lab provision mock",
     "rackloop lab provision mock --roles base_tools,network_tuning",
     "rackloop lab provision mock --roles network_tuning --set network_tuning_links=[ens1f0]",
+    "rackloop lab provision mock --servers srv1 --roles iscsi_target",
     "rackloop lab provision mock --undo",
 )
 def lab_provision(
     lab: LabArgument,
     roles: Annotated[
         str | None, typer.Option(metavar="ROLE,...", help="Only these roles of the playbook; else all.")
+    ] = None,
+    servers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...", help="Only these servers, the others not leased; tag:NAME is any with the tag."
+        ),
     ] = None,
     undo: Annotated[bool, typer.Option("--undo", help="Undo the roles: restore the previous state.")] = False,
     playbook: Annotated[
@@ -301,6 +308,7 @@ def lab_provision(
         verb.run(
             lab,
             roles=roles,
+            servers=names_in(servers),
             undo=undo,
             playbook=playbook,
             settings=settings or (),

@@ -25,6 +25,7 @@ from rackloop_cli.shared.own_lease import own_lease
 from rackloop_cli.shared.tables import plain_table, print_whole
 from rackloop_drivers.provision import Provisioned, Provisioner, TaskDone, TaskStatus
 from rackloop_labs import ssh_accesses
+from rackloop_labs.choosing import chosen_servers
 
 _TELLING = {TaskStatus.CHANGED: "green", TaskStatus.FAILED: "red", TaskStatus.UNREACHABLE: "red"}
 
@@ -33,6 +34,7 @@ def run(
     name: str,
     *,
     roles: str | None,
+    servers: Sequence[str] = (),
     undo: bool,
     playbook: str | None,
     settings: Sequence[str],
@@ -49,6 +51,8 @@ def run(
     played = find_playbook(playbook or ("undo" if undo else "site"))
     chosen = _chosen(roles, roles_of(played), played.name)
     variables = dict(map(_setting, settings))
+    servers = chosen_servers(lab, servers)
+    wanted = parts_of(lab, servers or None)
     state, clock = LabState.of(lab.name), RealClock()
     endpoints = None if lab.kind is LabKind.PHYSICAL else state.endpoints()
     console = Console(highlight=False, soft_wrap=True, quiet=as_json)
@@ -60,12 +64,17 @@ def run(
 
     with ExitStack() as stack:
         store = stack.enter_context(closing(open_lab_store(lab, state, clock)))
-        within = own_lease(Leases(store, lab.name), parts_of(lab))
-        terms = LeaseTerms(purpose=f"provisioning with {played.name}", within=within)
+        within = own_lease(Leases(store, lab.name), wanted)
+        terms = LeaseTerms(servers, purpose=f"provisioning with {played.name}", within=within)
         stack.enter_context(leased(lab, store, terms))
-        in_service = _in_service(lab, in_maintenance(lab, store), console)
+        in_service = _in_service(lab, servers or tuple(lab.servers), in_maintenance(lab, store), console)
         done = Provisioner(in_service, ssh_accesses(in_service, endpoints), clock).run(
-            played, Deadline.after(clock, timeout_s), roles=chosen, variables=variables, on_task=say
+            played,
+            Deadline.after(clock, timeout_s),
+            roles=chosen,
+            servers=[name for name in servers if name in in_service.servers],
+            variables=variables,
+            on_task=say,
         )
     _print(done, console)
     if as_json:
@@ -75,13 +84,16 @@ def run(
     return EXIT_PASS
 
 
-def _in_service(lab: Lab, out: Mapping[Part, OutOfService], console: Console) -> Lab:
-    """The lab without the parts in maintenance, which are printed. Raises BadInput where no server is left."""
+def _in_service(lab: Lab, wanted: Sequence[str], out: Mapping[Part, OutOfService], console: Console) -> Lab:
+    """The lab without the parts in maintenance; ``wanted`` servers among them are printed.
+
+    Raises BadInput where no wanted server is left.
+    """
     left = lab.without(out.keys())
-    if not left.servers:
-        refuse_in_maintenance(lab, Parts(map(Part.server, lab.servers)), out)
+    if not any(name in left.servers for name in wanted):
+        refuse_in_maintenance(lab, Parts(map(Part.server, wanted)), out)
     for part, why in out.items():
-        if part.kind is PartKind.SERVER:
+        if part.kind is PartKind.SERVER and part.name in wanted:
             console.print(f"left alone: {why}", markup=False)
     return left
 
