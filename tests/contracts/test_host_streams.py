@@ -1,4 +1,4 @@
-"""A command whose input and output are bytes: none is held back, and it takes no other command's place."""
+"""Commands beside the others: those whose input and output are bytes, none held back, and those that stay for long."""
 
 from __future__ import annotations
 
@@ -117,6 +117,26 @@ def test_streams_take_no_commands_place(streaming: SshHost) -> None:
         for stream in streams:
             stream.write_bytes(b"x")
             assert stream.read_bytes(soon(30)) == b"x"
+
+
+def test_commands_that_stay_take_no_others_place(streaming: SshHost) -> None:
+    staying = [streaming.start_aside(("cat",)) for _ in range(MANY)]
+    assert streaming.run(("echo", "here"), soon(30)).stdout == "here\n"
+    for number, process in enumerate(staying):
+        process.write_line(str(number))
+        assert process.read_line(soon(30)) == str(number)
+        assert process.wait(soon(30)).status == 0
+
+
+def test_commands_that_stay_end_with_their_host(access: SshAccess) -> None:
+    working_for = f"staying/{os.getpid()}"
+    with SshHost(access, CLOCK, working_for) as host:
+        process = host.start_aside(("sh", "-c", "echo on; exec sleep 1000"))
+        assert process.read_line(soon(30)) == "on"
+        assert labelled(working_for)
+    assert soon(30).poll(lambda: labelled(working_for), lambda left: not left, every_s=0.02) == []
+    with pytest.raises(LabError, match="closed"):
+        host.start_aside(("cat",))
 
 
 def test_they_end_with_their_host(access: SshAccess) -> None:

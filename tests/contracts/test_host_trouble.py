@@ -153,6 +153,46 @@ def test_a_server_that_is_given_up_is_not_waited_for(sshd: Sshd, host: SshHost) 
     assert host.run(("echo", "back"), soon()).stdout == "back\n"
 
 
+def test_commands_that_stay_share_a_connection_which_outlives_them(sshd: Sshd, host: SshHost) -> None:
+    for _ in range(2):
+        staying = [host.start_aside(("cat",)) for _ in range(8)]
+        assert sshd.connections == 1
+        for process in staying:
+            assert process.wait(soon()).status == 0
+    ninth = [host.start_aside(("cat",)) for _ in range(9)]
+    assert sshd.connections == 2
+    for process in ninth:
+        process.kill()
+
+
+def test_a_server_that_came_back_is_given_no_command_by_an_old_connection(sshd: Sshd, host: SshHost) -> None:
+    stays = host.start_aside(("cat",))
+    assert sshd.connections == 1
+    host.reconnect(soon())
+    comes = host.start_aside(("cat",))
+    assert sshd.connections == 3
+    for process in (stays, comes):
+        process.write_line("here")
+        assert process.read_line(soon()) == "here"
+        assert process.wait(soon()).status == 0
+    # What the old one ran has ended: it is closed when the server comes back once more.
+    host.reconnect(soon())
+    assert host.run(("true",), soon()).status == 0
+
+
+def test_commands_that_stay_are_not_waited_for_where_a_server_is_given_up(sshd: Sshd, host: SshHost) -> None:
+    process = host.start_aside(("cat",))
+    sshd.hang()
+    begun_ns = CLOCK.now_ns()
+    host.give_up()
+    with pytest.raises(NotConnected, match="srv1: cat"):
+        process.read_line(soon())
+    process.kill()
+    assert CLOCK.now_ns() < begun_ns + GRACE_S * 1e9
+    again = host.start_aside(("cat",))
+    assert again.wait(soon()).status == 0
+
+
 def test_a_closed_host_runs_nothing(sshd: Sshd) -> None:
     host = SshHost(sshd.access(), CLOCK)
     host.close()

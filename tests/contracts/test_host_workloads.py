@@ -15,7 +15,7 @@ from rackloop.clock import Deadline
 from rackloop.errors import ToolError
 from rackloop.native import BIN_VARIABLE, find_binary
 from rackloop_drivers.block import DevicePath, NbdExport
-from rackloop_drivers.host import SshHost
+from rackloop_drivers.host import SshAccess, SshHost
 from rackloop_drivers.host_tools import deliver, deliver_program
 from rackloop_drivers.workload import (
     Expected,
@@ -92,7 +92,37 @@ def test_rackprobe_talks_while_it_runs(host: SshHost, drive: DevicePath) -> None
     assert read.verdicts["right"] == 1
 
 
-def test_a_program_is_delivered_once_and_checked_each_time(sshd: Sshd, host: SshHost) -> None:
+class _Overheard(SshHost):
+    """A server whose answers are kept."""
+
+    def __init__(self, access: SshAccess) -> None:
+        super().__init__(access, CLOCK)
+        self.said: list[str] = []
+
+    def run(self, argv: Sequence[str], deadline: Deadline, *, stdin: str = "") -> Completed:
+        completed = super().run(argv, deadline, stdin=stdin)
+        self.said.append(completed.stdout)
+        return completed
+
+
+def test_a_program_is_summed_again_where_its_file_changed(sshd: Sshd) -> None:
+    binary = find_binary("rackprobe")
+    digest = hashlib.sha256(binary.read_bytes()).hexdigest()
+    with _Overheard(sshd.access()) as host:
+        path = Path(deliver(host, binary, soon(50)))
+        is_summed = []
+        for content in (binary.read_bytes(), None, b"another", None):
+            if content is not None:
+                path.write_bytes(content)
+            host.said.clear()
+            assert deliver(host, binary, soon(50)) == str(path)
+            is_summed.append(any(digest in said for said in host.said))
+            assert path.read_bytes() == binary.read_bytes()
+    # "another" is found out and replaced, and what was written in its place is summed when it is next asked for.
+    assert is_summed == [True, False, True, True]
+
+
+def test_a_program_is_delivered_once_and_checked_when_it_changed(sshd: Sshd, host: SshHost) -> None:
     binary = find_binary("rackprobe")
     digest = hashlib.sha256(binary.read_bytes()).hexdigest()
     path = Path(deliver(host, binary, soon(50)))

@@ -10,7 +10,7 @@ from rackloop.clock import Deadline
 from rackloop.drive_identifiers import normal_text
 from rackloop.errors import BadInput, LabError
 from rackloop_drivers.fail_fast._limits import LIMITS, Limit
-from rackloop_drivers.host_tools import read_drive
+from rackloop_drivers.host_tools import identify_drive
 
 FAIL_FAST = "fail_fast"
 _LEAST_S = 0.001
@@ -35,7 +35,7 @@ class FailFast:
     def prepare(self, fault: Mapping[str, Any], deadline: Deadline) -> dict[str, Any]:
         """See :class:`~rackloop_drivers.host_tools.Breaking`."""
         within_s = _within_s(fault)
-        seen = read_drive(self._host, self._device, deadline)
+        seen = identify_drive(self._host, self._device, deadline)
         limit = LIMITS[seen.identity.protocol](self._host, seen.device)
         before = limit.read(deadline)
         return {
@@ -67,7 +67,7 @@ class FailFast:
 
     def _limit(self, note: Mapping[str, Any], deadline: Deadline) -> Limit:
         """The limit of the noted drive. Raises LabError where another is there."""
-        seen = read_drive(self._host, self._device, deadline)
+        seen = identify_drive(self._host, self._device, deadline)
         if normal_text(seen.identity.serial) != normal_text(note["serial"]):
             raise LabError(
                 f"{self._host.name}:{self._device}: drive {note['serial']} was told to fail fast here and is not here "

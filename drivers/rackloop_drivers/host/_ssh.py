@@ -15,9 +15,11 @@ from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, LabError, LoginRefused, NameUnknown, NotConnected, RackloopError
 from rackloop.safety import END_ALL
 from rackloop_drivers.host._access import SshAccess
+from rackloop_drivers.host._companions import Companions
 from rackloop_drivers.host._complaints import complaints
 from rackloop_drivers.host._connection import Connection, connect
 from rackloop_drivers.host._file_name import require_file_name
+from rackloop_drivers.host._file_scripts import FIND, PUT, WRITE, unwritten
 from rackloop_drivers.host._paramiko import hang_up
 from rackloop_drivers.host._process import SshProcess
 from rackloop_drivers.host._stream import SshStream
@@ -36,34 +38,6 @@ _FAREWELL_S = 3.0
 _LONGEST_ATTEMPT = 4
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
-
-_FIND = """
-case $1 in */*) [ -f "$1" ] && [ -x "$1" ] && printf %s "$1"; exit ;; esac
-IFS=:
-for folder in $PATH; do
-  [ -f "$folder/$1" ] && [ -x "$folder/$1" ] && printf %s "$folder/$1" && exit
-done
-exit 1
-"""
-# What was cut short by a lost connection must not take the place of a file: the length is compared first.
-_WRITE = """
-umask 077
-[ ! -d "$1" ] || { echo "Is a directory" >&2; exit 1; }
-part=$(mktemp "$1.XXXXXXXX") || exit
-cat >"$part" && [ "$(wc -c <"$part")" -eq "$3" ] && chmod "$2" "$part" && mv -f "$part" "$1" && exit
-status=$?
-rm -f "$part"
-exit "$status"
-"""
-
-
-# mktemp's folder is of mode 700. A reboot may have emptied /tmp, so the folder is looked for each time.
-_PUT = f"""
-folder=$4
-[ -O "$folder" ] || folder=$(mktemp -d "${{TMPDIR:-/tmp}}/rackloop-XXXXXXXX") || exit
-printf %s "$folder"
-set -- "$folder/$1" "$2" "$3"
-{_WRITE}"""
 
 
 class SshHost:
@@ -99,6 +73,7 @@ class SshHost:
         self._refusal: LoginRefused | None = None
         self._running: set[SshProcess] = set()
         self._apart: set[SshStream] = set()
+        self._companions = Companions(lambda: SshHost(access, clock, working_for))
         self._has_orphans = False
         self._is_given_up = False
         self._folder = ""
@@ -138,8 +113,7 @@ class SshHost:
 
         Closed with this host, if not before.
         """
-        with self._lock:
-            self._must_be_open()
+        self._must_be_open()
         stream = SshStream(SshHost(self._access, self._clock, self._working_for), argv, self._forget)
         with self._lock:
             self._apart.add(stream)
@@ -149,9 +123,34 @@ class SshHost:
             self._must_be_open()
         return stream
 
+    def start_aside(self, argv: Sequence[str]) -> SshProcess:
+        """Start a command that stays for long and says little, which takes no room from those of this connection.
+
+        It has a connection that it shares with up to 7 others of its kind. Closed with this host, if not before.
+        """
+        self._must_be_open()
+        process = self._companions.start(argv)
+        if self._is_closed:
+            self._companions.close()
+            self._must_be_open()
+        return process
+
+    def start_if_room(self, argv: Sequence[str]) -> SshProcess | None:
+        """Start a command as :meth:`start` does, or None where 8 run already."""
+        command = quoted(argv)
+        if not self._slots.acquire(blocking=False):
+            return None
+        return self._start_in_slot(argv, command, Deadline.after(self._clock, _OWN_S))
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing runs there by this host."""
+        with self._lock:
+            return not self._running
+
     def find(self, program: str) -> str | None:
         """The path of ``program`` on PATH, or None."""
-        found = self.run(("sh", "-c", _FIND, "find", program), Deadline.after(self._clock, _OWN_S))
+        found = self.run(("sh", "-c", FIND, "find", program), Deadline.after(self._clock, _OWN_S))
         return found.stdout if found.status == 0 else None
 
     def put_text(self, name: str, text: str) -> str:
@@ -159,14 +158,14 @@ class SshHost:
         require_file_name(name)
         content, deadline = text.encode(), Deadline.after(self._clock, _OWN_S)
         with self._making_folder:
-            argv = ("sh", "-c", _PUT, "put", name, "600", str(len(content)), self._folder)
+            argv = ("sh", "-c", PUT, "put", name, "600", str(len(content)), self._folder)
             folder, done = self._run(argv, deadline, content)
             if not folder:
                 raise LabError(f"{self.name}: no folder for temporary files can be made: {done.stderr.strip()}")
             self._folder = folder.decode()
         path = f"{self._folder}/{name}"
         if done.status:
-            raise LabError(_unwritten(self.name, path, done.stderr))
+            raise LabError(unwritten(self.name, path, done.stderr))
         return path
 
     def read_file(self, path: str, deadline: Deadline) -> bytes:
@@ -178,10 +177,10 @@ class SshHost:
 
     def write_file(self, path: str, content: bytes, deadline: Deadline, *, mode: int = 0o600) -> None:
         """Make or replace a file, whole or not at all. Raises LabError where it cannot be written."""
-        argv = ("sh", "-c", _WRITE, "write", path, f"{mode:o}", str(len(content)))
+        argv = ("sh", "-c", WRITE, "write", path, f"{mode:o}", str(len(content)))
         _, done = self._run(argv, deadline, content)
         if done.status:
-            raise LabError(_unwritten(self.name, path, done.stderr))
+            raise LabError(unwritten(self.name, path, done.stderr))
 
     def reconnect(self, deadline: Deadline) -> None:
         """Drop the connection, and wait until the server lets us in again.
@@ -192,6 +191,7 @@ class SshHost:
         pause_s, attempt_s = _FIRST_PAUSE_S, self._access.logs_in_within_s
         with self._connecting_by(deadline):
             self._must_be_open()
+            self._companions.retire()
             # The name of a server that boots may come back with it; one that never led anywhere will not.
             was_known = self._connection is not None
             self._drop()
@@ -219,6 +219,7 @@ class SshHost:
             apart = tuple(self._apart)
         for stream in apart:
             stream.give_up()
+        self._companions.give_up()
         self._is_given_up = True
         if (connection := self._connection) is not None:
             connection.close()
@@ -233,7 +234,7 @@ class SshHost:
             if self._is_closed:
                 return
             running: tuple[SshStream | SshProcess, ...] = (*self._apart, *self._running)
-        stuck = complaints(process.kill for process in running)
+        stuck = complaints((*(process.kill for process in running), self._companions.close))
         deadline = Deadline.after(self._clock, _FAREWELL_S)
         with contextlib.suppress(RackloopError):
             if not self._is_given_up:
@@ -282,6 +283,11 @@ class SshHost:
         command = quoted(argv)
         if not self._slots.acquire(timeout=min(deadline.remaining_s(), threading.TIMEOUT_MAX)):
             raise DeadlineExceeded(f"{self.name}: {_SESSIONS} commands run there already, and none ended in time")
+        return self._start_in_slot(argv, command, deadline, is_stream=is_stream)
+
+    def _start_in_slot(
+        self, argv: Sequence[str], command: str, deadline: Deadline, *, is_stream: bool = False
+    ) -> SshProcess:
         try:
             process = self._open(argv, command, deadline, is_stream=is_stream)
         except BaseException:
@@ -316,6 +322,7 @@ class SshHost:
                 raise LoginRefused(f"{self._refusal} (not tried again)")
             if self._connection is None or not self._connection.is_alive:
                 self._drop()
+                self._companions.retire()
                 return self._connect(deadline)
             return self._connection
 
@@ -375,7 +382,3 @@ class SshHost:
             yield
         finally:
             self._connecting.release()
-
-
-def _unwritten(server: str, path: str, said: str) -> str:
-    return f"{server}: {path} cannot be written: {said.strip() or 'it was cut short'}"

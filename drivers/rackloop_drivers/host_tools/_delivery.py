@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from rackloop.abilities import Host
 from rackloop.clock import Deadline
@@ -13,20 +14,26 @@ from rackloop.native import NativeProgram, find_binary
 _MODE = 0o755
 _NAME_DIGITS = 16
 
-# Prints where the program belongs, and what is there already has for a sum. A folder that somebody else made in
-# /var/tmp could be changed under us, so it must be our own.
+# Prints where the program belongs, the state of the file that is there already, and its sum, unless that state is the
+# given one: a change of its content is one of the time in it. A folder that somebody else made in /var/tmp could be
+# changed under us, so it must be our own.
 _FIND_PLACE = """
 for folder in "${HOME:-/nowhere}/.cache/rackloop" "/var/tmp/rackloop-$(id -u)"; do
   mkdir -p -m 700 "$folder" 2>/dev/null
   [ -O "$folder" ] && [ -w "$folder" ] || continue
   echo "$folder/$1"
-  if [ -x "$folder/$1" ]; then sha256sum <"$folder/$1"; fi
+  [ -x "$folder/$1" ] || exit 0
+  state=$(stat -c '%i %s %z' "$folder/$1")
+  echo "$state"
+  [ "$state" = "$2" ] || sha256sum <"$folder/$1"
   exit 0
 done
 echo "neither ~/.cache nor /var/tmp can be written" >&2
 exit 1
 """
 _SUM = 'sha256sum <"$1"'
+# The state of each file whose sum was right, by host and SHA-256.
+_SUMMED: WeakKeyDictionary[Host, dict[str, str]] = WeakKeyDictionary()
 
 
 def deliver_program(host: Host, program: NativeProgram, deadline: Deadline) -> str:
@@ -45,9 +52,9 @@ def deliver(host: Host, binary: Path, deadline: Deadline) -> str:
     """The path of ``binary`` on ``host``, put there unless the very same program is there already.
 
     It lies in ``~/.cache/rackloop``, or in ``/var/tmp`` where that cannot be written, under a name with the beginning
-    of its SHA-256; the whole sum is compared on the host each time. Raises ToolError where ``binary`` cannot be read
-    or ``sha256sum`` is missing there, LabError where the host has no place for it or keeps other bytes than it was
-    given.
+    of its SHA-256; the whole sum is compared on the host, once for as long as the file stays as it is. Raises
+    ToolError where ``binary`` cannot be read or ``sha256sum`` is missing there, LabError where the host has no place
+    for it or keeps other bytes than it was given.
     """
     try:
         content = binary.read_bytes()
@@ -55,11 +62,13 @@ def deliver(host: Host, binary: Path, deadline: Deadline) -> str:
         raise ToolError(f"{binary} cannot be read: {error.strerror}; build it with native/build") from error
     digest = hashlib.sha256(content).hexdigest()
     name = f"{binary.name}-{digest[:_NAME_DIGITS]}"
-    found = host.run(("sh", "-c", _FIND_PLACE, "place", name), deadline)
+    known = _SUMMED.setdefault(host, {})
+    found = host.run(("sh", "-c", _FIND_PLACE, "place", name, known.get(digest, "")), deadline)
     if found.status:
         raise LabError(f"{host.name}: there is no place for {binary.name}: {found.stderr.strip()}")
-    path, _, seen = found.stdout.partition("\n")
-    if seen.split()[:1] == [digest]:
+    path, state, summed_up, *_ = [*found.stdout.splitlines(), "", ""]
+    if state and (known.get(digest) == state or summed_up.split()[:1] == [digest]):
+        known[digest] = state
         return path
     host.write_file(path, content, deadline, mode=_MODE)
     summed = host.run(("sh", "-c", _SUM, "sum", path), deadline)

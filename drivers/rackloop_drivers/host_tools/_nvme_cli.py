@@ -30,8 +30,11 @@ _COUNTERS = {
 }
 
 
-def parse_nvme(id_ctrl: Fields, id_ns: Fields, smart_log: Fields) -> Reading:
-    """The drive of a namespace. Raises UnknownFormat where a field is missing or is not what it should be."""
+def parse_nvme(id_ctrl: Fields, id_ns: Fields, smart_log: Fields | None = None) -> Reading:
+    """The drive of a namespace, without counters where its log was not asked for.
+
+    Raises UnknownFormat where a field is missing or is not what it should be.
+    """
     identity = DriveIdentity(
         model=normal_text(id_ctrl.text("mn")),
         serial=normal_text(id_ctrl.text("sn")),
@@ -40,6 +43,8 @@ def parse_nvme(id_ctrl: Fields, id_ns: Fields, smart_log: Fields) -> Reading:
         size_bytes=id_ns.number("nsze") * _sector_bytes(id_ns),
         identifiers=_identifiers(id_ns),
     )
+    if smart_log is None:
+        return Reading(identity)
     counters = {ours: smart_log.number(theirs) for theirs, ours in _COUNTERS.items()}
     counters["temperature_c"] = smart_log.number("temperature") - _ZERO_CELSIUS_IN_KELVIN
     warning = counters["critical_warning"]

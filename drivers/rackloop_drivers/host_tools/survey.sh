@@ -1,5 +1,7 @@
 # Reads the drives of a server: all of them, or those that are given: by a node below /dev, or by the beginning of their
-# names under /dev/disk/by-path. Comes after sections.sh.
+# names under /dev/disk/by-path. With --identity before these, who they are, and not how they are. Comes after sections.sh.
+counts=yes nodes=
+[ "$1" != --identity ] || { counts=no && shift; }
 
 read_drive() {
     case $1 in
@@ -8,13 +10,13 @@ read_drive() {
     nvme*n*)
         ask id-ctrl "$1" nvme id-ctrl "/dev/$1" -o json
         ask id-ns "$1" nvme id-ns "/dev/$1" -o json
-        ask smart-log "$1" nvme smart-log "/dev/$1" -o json
+        [ "$counts" = no ] || ask smart-log "$1" nvme smart-log "/dev/$1" -o json
         ;;
     *) ask smartctl "$1" smartctl --json=c -x "/dev/$1" ;;
     esac
+    nodes="$nodes /dev/$1"
 }
 
-ask lsblk - lsblk -J -O -b
 begin by-path -
 find /dev/disk/by-path -type l -printf '%f %l\n' 2>/dev/null
 begin block -
@@ -41,5 +43,9 @@ else
     for block in /sys/block/sd* /sys/block/nvme*; do
         [ -e "$block" ] && read_drive "${block##*/}"
     done
+    nodes=
 fi
+# Nodes have no spaces in their names; without any it lists all there are.
+# shellcheck disable=SC2086
+ask lsblk - lsblk -J -O -b $nodes
 exit 0

@@ -17,7 +17,7 @@ from rackloop.abilities import Host
 from rackloop.clock import Deadline
 from rackloop.drive_identifiers import normal_text
 from rackloop.errors import BadInput, DeadlineExceeded, GuardRefused, LabError, NotSupported
-from rackloop_drivers.host_tools import read_drive, read_drives, require_tool
+from rackloop_drivers.host_tools import identify_drive, read_drives, require_tool
 
 _PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _PATH = re.compile(r"c\d+(?=n\d+$)")
@@ -97,7 +97,7 @@ class HostSlot:
         """See :class:`~rackloop_drivers.host_tools.Breaking`."""
         if surplus := sorted(fault.keys() - {"kind"}):
             raise BadInput(f"{fault['kind']} of {self._where} takes no {', '.join(surplus)}")
-        seen = read_drive(self._host, self._device, deadline)
+        seen = identify_drive(self._host, self._device, deadline)
         reasons = [f"it is in use: {claim}" for claim in seen.usage.claims]
         if seen.usage.is_boot_drive:
             reasons.append("it is the boot drive")

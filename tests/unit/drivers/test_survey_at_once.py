@@ -46,12 +46,17 @@ def test_nothing_is_sent_before_the_script_has_ended(shell: str) -> None:
     assert done.stdout == "out1\nout2\nout3err1\nerr2\nerr3"
 
 
-def test_a_namespace_is_asked_by_its_own_node() -> None:
+@pytest.mark.parametrize(
+    ("words", "kinds"),
+    [((), ("id-ctrl", "id-ns", "smart-log")), (("--identity",), ("id-ctrl", "id-ns"))],
+    ids=["whole", "identity"],
+)
+def test_a_namespace_is_asked_by_its_own_node(words: tuple[str, ...], kinds: tuple[str, ...]) -> None:
     """With multipath, nvme2n2 can be of the controller nvme1: no controller's name follows from a namespace's."""
-    reading, _, _ = files(host_tools).joinpath("survey.sh").read_text(encoding="utf-8").partition("ask lsblk -")
+    reading, _, _ = files(host_tools).joinpath("survey.sh").read_text(encoding="utf-8").partition("begin by-path -")
     script = f'ask() {{ echo "$@"; }}\n{reading}\nread_drive nvme2n2\nread_drive nvme2c1n2'
-    done = subprocess.run(["sh", "-c", script], check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(["sh", "-c", script, "survey", *words], check=True, stdout=subprocess.PIPE, text=True)
     asked = [line.split() for line in done.stdout.splitlines()]
     assert [(kind, name, *called[:3]) for kind, name, *called in asked] == [
-        (kind, "nvme2n2", "nvme", kind, "/dev/nvme2n2") for kind in ("id-ctrl", "id-ns", "smart-log")
+        (kind, "nvme2n2", "nvme", kind, "/dev/nvme2n2") for kind in kinds
     ]

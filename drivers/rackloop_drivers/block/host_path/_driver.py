@@ -10,7 +10,7 @@ from rackloop.clock import Clock, Deadline
 from rackloop.errors import LabError
 from rackloop_drivers.block.host_path._holder import Holder
 from rackloop_drivers.block.host_path._serving import Serving
-from rackloop_drivers.host_tools import NoDriveThere, name_of, read_drive
+from rackloop_drivers.host_tools import NoDriveThere, identify_drive, name_of
 
 _BY_PATH = "/dev/disk/by-path/"
 _TAKES_S = 30.0
@@ -105,7 +105,7 @@ class HostPath:
 
     def seen(self, deadline: Deadline) -> SeenDrive:
         """The drive there, with its size and its users, by one survey."""
-        self._last = read_drive(self._executor, self._device, deadline)
+        self._last = identify_drive(self._executor, self._device, deadline)
         return self._last
 
     def claim_exclusive(self) -> Holder | None:

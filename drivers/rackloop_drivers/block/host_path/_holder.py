@@ -43,7 +43,7 @@ class Holder:
         binary = find_binary("rackprobe")
         program = deliver(executor, Path(binary), deadline) if isinstance(executor, Host) else str(binary)
         # Not one of the commands that a connection has room for: drives are held by the dozen, and for long.
-        start = executor.open_stream if isinstance(executor, StreamingHost) else executor.start
+        start = executor.start_aside if isinstance(executor, StreamingHost) else executor.start
         self._process: Process = start([program, "hold", *identity_options(identity), "--", node])
         try:
             held = self._answer("held", deadline)

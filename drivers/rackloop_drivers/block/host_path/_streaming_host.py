@@ -21,3 +21,6 @@ class StreamingHost(Host, Protocol):
     """A Host that gives a command a connection of its own, as SshHost does."""
 
     def open_stream(self, argv: Sequence[str]) -> Stream: ...
+    def start_aside(self, argv: Sequence[str]) -> Process:
+        """Start a command that stays for long and says little, by a connection that such commands share."""
+        ...

@@ -12,7 +12,7 @@ from rackloop_drivers.drive.host_drive._erasing import ErasureSeen, ErasureState
 from rackloop_drivers.drive.host_drive._erasure_of import erasure_by
 from rackloop_drivers.drive.host_drive._interrupted import ERASING
 from rackloop_drivers.drive.host_drive._marks import marks_by
-from rackloop_drivers.host_tools import name_of, read_drive
+from rackloop_drivers.host_tools import identify_drive, name_of, read_drive
 
 if TYPE_CHECKING:
     from rackloop.abilities import WritableDrive
@@ -44,7 +44,7 @@ class HostDrive:
         Raises LabError where no drive is there or it cannot be asked, ToolError where a tool is missing,
         UnknownFormat, with the raw text, where a tool's output is of a version that is not known here.
         """
-        return read_drive(self._executor, self._device, deadline).identity
+        return identify_drive(self._executor, self._device, deadline).identity
 
     def health(self, deadline: Deadline) -> dict[str, int]:
         """The drive's counters by the names of :mod:`rackloop.inspection.health`; raises as :meth:`identify` does."""
@@ -84,7 +84,7 @@ class HostDrive:
 
         Noted beforehand, it is found by heal where the harness died before its end.
         """
-        protocol = read_drive(self._executor, self._device, deadline).identity.protocol
+        protocol = identify_drive(self._executor, self._device, deadline).identity.protocol
         return {"kind": ERASING, "method": str(method), "node": drive.device.probe_target(), "protocol": protocol}
 
     def sanitize(

@@ -14,7 +14,7 @@ from rackloop.clock import Deadline
 from rackloop.drive_identifiers import normal_text
 from rackloop.errors import BadInput, FaultRefused, LabError, NotSupported
 from rackloop_drivers.drive.host_drive._marks import marks_by
-from rackloop_drivers.host_tools import NoDriveThere, read_drive
+from rackloop_drivers.host_tools import NoDriveThere, identify_drive
 
 MEDIA_ERROR = "media_error"
 MOST_BYTES = 256 << 10
@@ -76,7 +76,7 @@ class MediaErrors:
         drive = self._reach(deadline)
         with drive.permit(deadline) as writable:
             node = writable.device.probe_target()
-            protocol = read_drive(drive.host, drive.device, deadline).identity.protocol
+            protocol = identify_drive(drive.host, drive.device, deadline).identity.protocol
             marks_by(drive.host, protocol, node).require(deadline)
             logical, physical = self._sizes(drive.host, node, deadline)
             # Only an NVMe drive takes less than it writes at once.
@@ -139,7 +139,7 @@ class MediaErrors:
         """The drive of a note; None where it, or any, is not there."""
         try:
             drive = self._reach(deadline)
-            there = read_drive(drive.host, drive.device, deadline).identity.serial
+            there = identify_drive(drive.host, drive.device, deadline).identity.serial
         except NoDriveThere:
             return None
         return drive if normal_text(there) == normal_text(note["serial"]) else None
