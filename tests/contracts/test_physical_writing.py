@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rackloop.abilities import Applied
+from rackloop.abilities import Applied, Completed
 from rackloop.abilities.blocks import IoFailed
+from rackloop.clock import Deadline
 from rackloop.errors import BadInput, FaultRefused, GuardRefused, LabError, NotSupported
 from rackloop.faults import Faults, FaultSpec
 from rackloop.lab import Lab, LabState, Stack, load_lab, once_online
@@ -19,6 +21,9 @@ from rackloop.safety import Guard, heal
 from rackloop.safety.leases import HeldLease, LeaseTerms, leased
 from rackloop.safety.store import Store, open_store
 from rackloop.safety.undo import ActRecorder, Journal, journalled, undoing
+from rackloop_drivers.block import HostPath
+from rackloop_drivers.drive import HostDrive
+from rackloop_drivers.host_tools import NoDriveThere
 from rackloop_drivers.open_blocks import open_blocks
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs import Bench, open_lab, open_leased
@@ -178,6 +183,46 @@ def test_a_drive_is_written_where_it_is_scratch_leased_and_identified(lab: Lab, 
         held.leases.release(held.lease)
         [lost] = refused(lab, held, bench, "srv1")
         assert "is over: released" in lost
+
+
+class _Counted:
+    """Commands on a server, counted by a word that they have."""
+
+    def __init__(self, host: Any, word: str) -> None:
+        self._host = host
+        self._word = word
+        self.count = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._host, name)
+
+    def run(self, argv: Sequence[str], deadline: Deadline, *, stdin: str = "") -> Completed:
+        self.count += any(self._word in word for word in argv)
+        completed: Completed = self._host.run(argv, deadline, stdin=stdin)
+        return completed
+
+
+def test_a_permit_looks_at_the_drive_twice_and_the_rack_once_a_server(lab: Lab, store: Store) -> None:
+    with ExitStack() as stack:
+        held = stack.enter_context(leased(lab, store, SRV1))
+        bench = bench_of(stack, lab, held)
+        surveys = _Counted(bench.host("srv1"), "survey() {")
+        path = lab.servers["srv1"].paths["p0"]
+        drive, device = HostDrive(surveys, path), HostPath(surveys, path, CLOCK)
+        Guard(lab, held).writable(named(lab, "RL000001"), drive, device, soon(60)).close()
+        assert surveys.count == 2
+        both = [HostDrive(surveys, path) for path in lab.servers["srv1"].paths.values()][:2]
+        found = HostDrive.identify_together(both, soon(60))
+        assert surveys.count == 3
+        assert [identity.serial for identity in found] == [one.identify(soon(60)).serial for one in both]
+
+
+def test_a_drive_that_is_not_there_is_named_among_others(lab: Lab) -> None:
+    with open_lab(lab, CLOCK, LabState.of(lab.name), None) as bench:
+        paths = [lab.servers["srv1"].paths["p0"], "pci-0000:7f:00.0"]
+        drives = [HostDrive(bench.host("srv1"), path) for path in paths]
+        with pytest.raises(NoDriveThere, match=r"^srv1: no drive at pci-0000:7f:00\.0;"):
+            HostDrive.identify_together(drives, soon(60))
 
 
 def on_notice(lab: Lab) -> Lab:

@@ -111,6 +111,16 @@ def file(_one: tuple[CommandLine, Path]) -> Path:
     return _one[1]
 
 
+@pytest.fixture(scope="module")
+def direct(_built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+    """The rack without a switch, up while the file's tests run."""
+    with command_line_in(tmp_path_factory.mktemp("direct")) as command_line:
+        went_well(command_line("lab", "build", "virtual-direct"))
+        went_well(command_line("lab", "up", "virtual-direct"))
+        yield command_line
+        assert command_line("lab", "down", "virtual-direct").status == 0
+
+
 def _be_up(rackloop: CommandLine, lab: str | Path, *, is_as_left: bool) -> None:
     """Have a rack up: as the file before left it, or anew where a test has failed, which may have left anything."""
     if rackloop("lab", "status", lab).status == 0:

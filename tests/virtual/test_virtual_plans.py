@@ -6,7 +6,6 @@ How long anything took is judged by the limits of the plans alone.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from rackloop.lab import load_lab
 from rackloop.measurement import Verdict
 from tests.e2e.command_line import CommandLine, Results
 from tests.meta.tree import ROOT
-from tests.virtual.conftest import command_line_in, went_well
 from tests.virtual.guests import baseline_comes
 
 pytestmark = pytest.mark.nightly
@@ -71,16 +69,6 @@ def questions_for_packages(out: Path) -> Counter[str]:
     return Counter(
         task.server for task in ran if task.task == "Find out which packages are installed" and task.status == "ok"
     )
-
-
-@pytest.fixture(scope="module")
-def direct(_built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
-    """The rack without a switch, up while the file's tests run."""
-    with command_line_in(tmp_path_factory.mktemp("direct")) as command_line:
-        went_well(command_line("lab", "build", "virtual-direct"))
-        went_well(command_line("lab", "up", "virtual-direct"))
-        yield command_line
-        assert command_line("lab", "down", "virtual-direct").status == 0
 
 
 @pytest.mark.xdist_group("three")

@@ -80,7 +80,6 @@ class NbdExport:
         fails_fast = _FAIL_FAST if self.export.endswith(_FAIL_FAST) else ""
         return f"{self.location}{_BY_ID}{self.serial}{fails_fast}"
 
-    @property
     def drive_bytes(self) -> int | None:
         """None: the export keeps its size whatever drive is behind it."""
         return None

@@ -41,6 +41,7 @@ exit "$status"
 """
 _NVME_SECTIONS = ("id-ctrl", "id-ns", "smart-log")
 _IDENTITY = "--identity"
+_BY_PATH = "/dev/disk/by-path/"
 
 
 class NoDriveThere(LabError):
@@ -70,6 +71,15 @@ def read_drive(executor: Executor, device: str, deadline: Deadline) -> SeenDrive
 def identify_drive(executor: Executor, device: str, deadline: Deadline) -> SeenDrive:
     """As :func:`read_drive`, by fewer questions: an NVMe drive comes without counters and findings."""
     return _only_drive(Answers(executor, ("survey.sh",), (_IDENTITY, device), deadline), device)
+
+
+def identify_drives(executor: Executor, devices: Sequence[str], deadline: Deadline) -> list[SeenDrive]:
+    """The drives behind ``devices``, each as :func:`identify_drive` has it, by one command.
+
+    Each device is the path of a port or a name under ``/dev/disk/by-path``. Raises as that does, for the first of them.
+    """
+    answers = Answers(executor, ("survey.sh",), (_IDENTITY, *devices), deadline)
+    return [_only_drive(answers, device.removeprefix(_BY_PATH)) for device in devices]
 
 
 def _only_drive(answers: Answers, device: str) -> SeenDrive:

@@ -48,7 +48,6 @@ class TellsItsDrive(Located, Protocol):
     where its claim, or nothing, keeps it to one drive.
     """
 
-    @property
     def drive_bytes(self) -> int | None: ...
     def identifiers(self) -> Mapping[str, str]: ...
     def bound_to(self, identity: DriveIdentity) -> BlockDevice: ...
@@ -236,7 +235,7 @@ def _look(drive_id: str, drive: Drive, device: BlockDevice, deadline: Deadline) 
         identifiers: Mapping[str, str] = {"serial": identity.serial, **identity.identifiers}
     else:
         identity = drive.identify(deadline)
-        sizes = (device.size_bytes, device.drive_bytes)
+        sizes = (device.size_bytes, device.drive_bytes())
         identifiers, usage = device.identifiers(), device.usage()
     evidence = Evidence(identity, drive.location, device.location, *sizes, identifiers, usage)
     return evidence, device.bound_to(identity)

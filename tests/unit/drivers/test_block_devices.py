@@ -36,7 +36,7 @@ def test_an_export_on_a_unix_socket() -> None:
     device = NbdExport(Path("/run/user/1000/rack loop/nbd.sock"), "srv1.p0", 8 << 30)
     uri = "nbd+unix:///srv1.p0?socket=/run/user/1000/rack%20loop/nbd.sock"
     assert device.fio_options() == {"ioengine": "nbd", "uri": uri}
-    assert (device.probe_target(), device.location, device.drive_bytes) == (uri, "srv1.p0", None)
+    assert (device.probe_target(), device.location, device.drive_bytes()) == (uri, "srv1.p0", None)
     assert (device.usage(), device.claim_exclusive(), device.identifiers()) == (BlockUsage(), None, {})
     assert isinstance(device, BlockDevice)
     assert isinstance(device, TellsItsDrive)
@@ -51,7 +51,7 @@ def test_an_export_on_tcp(host: str, uri: str) -> None:
 
 def test_a_file_in_the_place_of_a_drive(image: Path) -> None:
     device = DevicePath(image)
-    assert (device.size_bytes, device.drive_bytes, device.location) == (1 << 20, 1 << 20, str(image))
+    assert (device.size_bytes, device.drive_bytes(), device.location) == (1 << 20, 1 << 20, str(image))
     assert device.usage() == BlockUsage()
     assert device.identifiers() == {}
     assert isinstance(device, BlockDevice)

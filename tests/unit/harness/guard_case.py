@@ -61,7 +61,7 @@ class SimDevice:
 
     size_bytes: int
     location: str = "srv1.p0"
-    drive_bytes: int | None = None
+    behind_bytes: int | None = None
     reported: Mapping[str, str] = field(default_factory=dict)
     used: BlockUsage = field(default_factory=BlockUsage)
     holder: str = ""
@@ -69,6 +69,9 @@ class SimDevice:
     claims: list[SimClaim] = field(default_factory=list)
     when_claimed: Callable[[], None] = lambda: None
     far_end: Callable[[str], FarDrive] | None = None
+
+    def drive_bytes(self) -> int | None:
+        return self.behind_bytes
 
     def write(self, offset: int, data: bytes) -> None:
         assert self.far_end is not None

@@ -114,7 +114,7 @@ REASONS: dict[str, tuple[Callable[[Case], object], str]] = {
     ),
     "not scratch": (lambda case: case.describe("d01", scratch=False), "does not mark it scratch: true"),
     "size": (lambda case: case.reports(size_bytes=8 << 30 | 512), f"described as {8 << 30} bytes, the drive has"),
-    "size of the node": (lambda case: setattr(case.device, "drive_bytes", 4 << 30), "srv1.p0 itself has 4294967296"),
+    "size of the node": (lambda case: setattr(case.device, "behind_bytes", 4 << 30), "srv1.p0 itself has 4294967296"),
     "path too short": (lambda case: setattr(case.device, "size_bytes", 4096), "only 4096 of its"),
     "mounted": (
         lambda case: setattr(case.device, "used", BlockUsage(("sda1 is mounted at /srv",))),

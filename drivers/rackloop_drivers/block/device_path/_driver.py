@@ -36,7 +36,6 @@ class DevicePath:
         number = _device_number(status)
         return status.st_size if number is None else self._topology.size_bytes(number)
 
-    @property
     def drive_bytes(self) -> int:
         """The size of the drive, which is that of its node."""
         return self.size_bytes

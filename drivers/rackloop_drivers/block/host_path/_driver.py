@@ -52,7 +52,6 @@ class HostPath:
         """The size of the drive."""
         return (self._only or self._seen().identity).size_bytes
 
-    @property
     def drive_bytes(self) -> int:
         """The size of the drive, which is that of its node."""
         return self.size_bytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rackloop.abilities import DriveIdentity, Executor, SanitizeMethod
@@ -12,7 +13,7 @@ from rackloop_drivers.drive.host_drive._erasing import ErasureSeen, ErasureState
 from rackloop_drivers.drive.host_drive._erasure_of import erasure_by
 from rackloop_drivers.drive.host_drive._interrupted import ERASING
 from rackloop_drivers.drive.host_drive._marks import marks_by
-from rackloop_drivers.host_tools import identify_drive, name_of, read_drive
+from rackloop_drivers.host_tools import identify_drive, identify_drives, name_of, read_drive
 
 if TYPE_CHECKING:
     from rackloop.abilities import WritableDrive
@@ -30,13 +31,13 @@ class HostDrive:
     """
 
     def __init__(self, executor: Executor, device: str) -> None:
-        self._executor = executor
-        self._device = device
+        self.executor = executor
+        self.device = device
 
     @property
     def location(self) -> str:
         """The server and the node, as given: ``srv1:/dev/sda``."""
-        return f"{name_of(self._executor)}:{self._device}"
+        return f"{name_of(self.executor)}:{self.device}"
 
     def identify(self, deadline: Deadline) -> DriveIdentity:
         """The identity that the drive reports, with every identifier, and its by-path name and slot where known.
@@ -44,27 +45,36 @@ class HostDrive:
         Raises LabError where no drive is there or it cannot be asked, ToolError where a tool is missing,
         UnknownFormat, with the raw text, where a tool's output is of a version that is not known here.
         """
-        return identify_drive(self._executor, self._device, deadline).identity
+        return identify_drive(self.executor, self.device, deadline).identity
+
+    @staticmethod
+    def identify_together(drives: Sequence[HostDrive], deadline: Deadline) -> list[DriveIdentity]:
+        """The identities of drives of one server, given by the paths of their ports, by one command.
+
+        Raises as :meth:`identify` does, for the first drive that is not there.
+        """
+        devices = [drive.device for drive in drives]
+        return [seen.identity for seen in identify_drives(drives[0].executor, devices, deadline)]
 
     def health(self, deadline: Deadline) -> dict[str, int]:
         """The drive's counters by the names of :mod:`rackloop.inspection.health`; raises as :meth:`identify` does."""
-        return dict(read_drive(self._executor, self._device, deadline).counters)
+        return dict(read_drive(self.executor, self.device, deadline).counters)
 
     def methods(self, deadline: Deadline) -> tuple[SanitizeMethod, ...]:
         """The methods by which the drive says it erases itself, the one to prefer first; raises as above."""
-        seen = read_drive(self._executor, self._device, deadline)
-        return erasure_by(self._executor, seen.identity.protocol, seen.device).methods(deadline)
+        seen = read_drive(self.executor, self.device, deadline)
+        return erasure_by(self.executor, seen.identity.protocol, seen.device).methods(deadline)
 
     def seen(self, deadline: Deadline) -> SeenDrive:
         """The drive with all that the server's tools tell of it; raises as :meth:`identify` does."""
-        return read_drive(self._executor, self._device, deadline)
+        return read_drive(self.executor, self.device, deadline)
 
     def require_erasable(self, seen: SeenDrive, deadline: Deadline) -> tuple[SanitizeMethod, ...]:
         """The methods, where the drive that was ``seen`` could begin by the first of them now; it is told nothing.
 
         Raises NotSupported where it has none, or would erase more than itself, LabError where it is frozen or locked.
         """
-        erasure = erasure_by(self._executor, seen.identity.protocol, seen.device)
+        erasure = erasure_by(self.executor, seen.identity.protocol, seen.device)
         if not (methods := erasure.methods(deadline)):
             raise NotSupported(f"the drive at {self.location} has no means to erase itself; it can be trimmed at most")
         erasure.require(methods[0], deadline)
@@ -75,7 +85,7 @@ class HostDrive:
 
         Raises NotSupported with what the drive lacks where it cannot.
         """
-        marks = marks_by(self._executor, seen.identity.protocol, seen.device)
+        marks = marks_by(self.executor, seen.identity.protocol, seen.device)
         marks.require(deadline)
         return marks.tool
 
@@ -84,7 +94,7 @@ class HostDrive:
 
         Noted beforehand, it is found by heal where the harness died before its end.
         """
-        protocol = identify_drive(self._executor, self._device, deadline).identity.protocol
+        protocol = identify_drive(self.executor, self.device, deadline).identity.protocol
         return {"kind": ERASING, "method": str(method), "node": drive.device.probe_target(), "protocol": protocol}
 
     def sanitize(
@@ -101,7 +111,7 @@ class HostDrive:
         not offer ``method`` or would erase more than itself, DeadlineExceeded where it goes on after the deadline,
         LabError where the permission was given back, or the drive is frozen, locked or fails to erase itself.
         """
-        seen = read_drive(self._executor, self._device, deadline)
+        seen = read_drive(self.executor, self.device, deadline)
         # The holder compares the drive with the permission anew, on the descriptor that it has open.
         device = drive.device
         there = getattr(device, "location", "")
@@ -109,7 +119,7 @@ class HostDrive:
             reason = f"at {self.location} is the drive {seen.identity.serial}, the permission is for {drive.serial}"
             raise GuardRefused(drive.drive_id, [f"{reason} at {there or device.probe_target()}"])
         # By a name that leads to this drive, and to no other.
-        erasure = erasure_by(self._executor, seen.identity.protocol, device.probe_target())
+        erasure = erasure_by(self.executor, seen.identity.protocol, device.probe_target())
         if method not in (offered := erasure.methods(deadline)):
             raise NotSupported(f"the drive at {self.location} offers {', '.join(offered) or 'no method'}, not {method}")
         erasure.begin(method, deadline, progress)
