@@ -37,7 +37,7 @@ PACKAGES = (
     *("fio", "cc", "bwrap", "ssh", "ipmitool", "fusermount3"),
     *("nbdkit", "nbdinfo", "qemu-img", "blkparse", "g++", "cargo-clippy", "rustfmt", "sudo"),
     *("snmpget", "pgrep", "pg_ctlcluster", "valgrind", "fuse2fs", "qemu-aarch64-static"),
-    *("qemu-system-x86_64", "mmdebstrap", "newuidmap"),
+    *("qemu-system-x86_64", "vde_switch", "mmdebstrap", "newuidmap"),
 )
 
 PYTHON = """#!/bin/bash

@@ -1,13 +1,13 @@
 """Parser for udev and sysfs: the location of a drive, and SAS PHYs.
 
 Sources: udev's path_id builtin for by-path names, Linux ``Documentation/scsi/scsi_transport_sas`` for the SAS
-classes, ``Documentation/PCI`` for slots.
+classes, ``Documentation/PCI`` for slots, ``drivers/nvme/target/configfs.c`` for what is offered.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from rackloop.abilities.inventory import SeenPhy
 
@@ -16,6 +16,15 @@ _EXPANDER_PHY = re.compile(r"-sas-exp0x[0-9a-f]{16}-phy(\d+)-")
 _END_DEVICE = re.compile(r"/(end_device-[0-9:]+)/")
 _ENCLOSURE_SLOT = re.compile(r"^/sys/block/([^/]+)/device/enclosure_device:(.+)$")
 _DIGITS = re.compile(r"\d+")
+
+
+def parse_exports(listing: str, name: str) -> Iterator[str]:
+    """The offers by NVMe over Fabrics of the disk ``name``, or of a partition of it, each as a sentence part."""
+    for line in listing.splitlines():
+        node, _, space = line.partition(" ")
+        nqn, _, number = space.rpartition("/namespaces/")
+        if re.fullmatch(rf"/dev/{re.escape(name)}(p[0-9]+|(?<![0-9])[0-9]+)?", node):
+            yield f"{node.removeprefix('/dev/')} is namespace {number} of {nqn}, for NVMe over Fabrics"
 
 
 def parse_by_path(listing: str) -> dict[str, tuple[str, ...]]:

@@ -23,6 +23,12 @@ begin block -
 find /sys/block -maxdepth 1 -type l -printf '%f %l\n' 2>/dev/null
 begin enclosures -
 ls -d /sys/block/*/device/enclosure_device:* 2>/dev/null
+begin exports -
+# What NVMe over Fabrics offers it opens without a claim, and lsblk does not know: the node, and subsystem and namespace.
+for space in /sys/kernel/config/nvmet/subsystems/*/namespaces/*; do
+    grep -sqx 1 "$space/enable" || continue
+    printf '%s %s\n' "$(readlink -f "$(cat "$space/device_path")")" "${space#/sys/kernel/config/nvmet/subsystems/}"
+done
 begin values -
 grep -sH . /sys/class/sas_device/*/bay_identifier /sys/bus/pci/slots/*/address /sys/class/sas_phy/*/enable \
     /sys/class/sas_phy/*/sas_address /sys/class/sas_phy/*/negotiated_linkrate /sys/class/sas_phy/*/*_count

@@ -62,7 +62,7 @@ class AnsweringServer(RecordedServer):
         for name, drive in drives.items():
             self.answers |= _readings(name, drive)
         links = [f"{path} ../../{name}" for name, drive in drives.items() for path in drive.by_paths]
-        self.listings = {"by-path": "\n".join(links), "block": "", "enclosures": "", "values": ""}
+        self.listings = {"by-path": "\n".join(links), "block": "", "enclosures": "", "exports": "", "values": ""}
         survey = super().run(argv[:_SURVEY], deadline, stdin=stdin)
         log = {
             "boot": BOOT.boot_id,

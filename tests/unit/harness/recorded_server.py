@@ -68,7 +68,7 @@ class RecordedServer:
     name: str = "srv9"
     answers: dict[str, Recording] = field(default_factory=lambda: dict(RECORDED))
     listings: dict[str, str] = field(
-        default_factory=lambda: {"by-path": BY_PATH, "block": BLOCK, "enclosures": "", "values": VALUES}
+        default_factory=lambda: {"by-path": BY_PATH, "block": BLOCK, "enclosures": "", "exports": "", "values": VALUES}
     )
     ended: str = ""
     ran: list[tuple[str, ...]] = field(default_factory=list)

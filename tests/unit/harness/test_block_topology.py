@@ -57,6 +57,16 @@ def test_the_second_drive_of_a_btrfs(tree: BlockTree) -> None:
     assert claims(tree) == ("sda1 belongs to a Btrfs file system",)
 
 
+def test_what_nvme_over_fabrics_offers(tree: BlockTree) -> None:
+    space = "sys/kernel/config/nvmet/subsystems/nqn.2014-08.org:x/namespaces/2"
+    tree.write(f"{space}/device_path", "/dev/disk/by-uuid/a-partition\n")
+    tree.link("disk/by-uuid/a-partition", "sda2")
+    tree.write(f"{space}/enable", "0\n")
+    assert claims(tree) == ()
+    tree.write(f"{space}/enable", "1\n")
+    assert claims(tree) == ("sda2 is namespace 2 of nqn.2014-08.org:x, for NVMe over Fabrics",)
+
+
 def test_swap_on_a_partition(tree: BlockTree) -> None:
     tree.write("proc/swaps", "Filename Type Size Used Priority\n/dev/sda1  partition 4194300 0 -2\n")
     assert claims(tree) == ("sda1 is swap",)

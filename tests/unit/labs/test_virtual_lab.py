@@ -175,9 +175,10 @@ def test_an_image_that_cannot_be_made_says_why(
 
 
 def test_a_saved_guest_without_its_kernel_is_built_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stand_in = tmp_path / "qemu-system-x86_64"
-    stand_in.write_text("#!/bin/sh\necho QEMU emulator version 9.9\n")
-    stand_in.chmod(0o755)
+    for program in ("qemu-system-x86_64", "vde_switch"):
+        stand_in = tmp_path / program
+        stand_in.write_text("#!/bin/sh\necho QEMU emulator version 9.9\n")
+        stand_in.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     cache = GuestCache(VirtualClock(), root=tmp_path / "guests")
     folder = cache.booted()

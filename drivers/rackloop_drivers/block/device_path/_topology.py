@@ -1,7 +1,7 @@
-"""The users of a block device of this machine, by sysfs and procfs.
+"""The users of a block device of this machine, by sysfs, configfs and procfs.
 
-Sources: Linux ``Documentation/ABI/stable/sysfs-block``, ``proc(5)`` for mountinfo and swaps, and the prefixes that
-LVM, multipath-tools, mdadm and cryptsetup give to device-mapper UUIDs.
+Sources: Linux ``Documentation/ABI/stable/sysfs-block``, ``drivers/nvme/target/configfs.c``, ``proc(5)`` for mountinfo
+and swaps, and the prefixes that LVM, multipath-tools, mdadm and cryptsetup give to device-mapper UUIDs.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ class BlockTopology:
         claims += [f"{name} is mounted at {where}" for name, where in mounts]
         claims += [f"{name} is swap" for name in self._swaps() if name in above]
         claims += [f"{name} belongs to a Btrfs file system" for name in above if self._is_btrfs(name)]
+        claims += [claim for name, claim in self._exports() if name in above]
         is_boot = any(where in _BOOT_MOUNTS for _, where in mounts) or self._root_name() in above
         return BlockUsage(tuple(dict.fromkeys(claims)), is_boot)
 
@@ -160,6 +161,14 @@ class BlockTopology:
 
     def _is_btrfs(self, name: str) -> bool:
         return any(self.sysfs_root.glob(f"fs/btrfs/*/devices/{name}"))
+
+    def _exports(self) -> Iterator[tuple[str, str]]:
+        """The namespaces that NVMe over Fabrics offers without a claim: the kernel's name, and a sentence part."""
+        for enable in sorted(self.sysfs_root.glob("kernel/config/nvmet/subsystems/*/namespaces/*/enable")):
+            if self._text(enable) == "1":
+                name = self._node_name(self._text(enable.with_name("device_path")))
+                number, nqn = enable.parent.name, enable.parents[2].name
+                yield name, f"{name} is namespace {number} of {nqn}, for NVMe over Fabrics"
 
     def _root_name(self) -> str:
         """The device the kernel was told to boot from, even where its mount is out of sight."""

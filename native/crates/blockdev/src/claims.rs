@@ -1,6 +1,7 @@
-//! Users of a block device: from sysfs and procfs, and from ZFS labels on the disk.
+//! Users of a block device: from sysfs, configfs and procfs, and from ZFS labels on the disk.
 //!
-//! Sources: Linux `Documentation/ABI/stable/sysfs-block`, `proc(5)` for mountinfo and swaps, "ZFS On-Disk Specification"
+//! Sources: Linux `Documentation/ABI/stable/sysfs-block`, its `drivers/nvme/target/configfs.c` for what NVMe over Fabrics
+//! offers, `proc(5)` for mountinfo and swaps, "ZFS On-Disk Specification"
 //! (Sun Microsystems, 2006), chapter 1: a label is 256 KiB, its second half an array of uberblocks, each starting with the
 //! magic number in the byte order of the machine that wrote it.
 
@@ -41,8 +42,37 @@ pub fn of(roots: &Roots, node: &Node) -> Vec<String> {
             claims.push(format!("{name} belongs to a Btrfs file system"));
         }
     }
+    claims.extend(exports(roots, &above));
     claims.extend(zfs(node));
     claims
+}
+
+/// Descriptions of what NVMe over Fabrics offers of the device, its partitions, and devices built upon them.
+///
+/// The kernel's target opens them without a claim of its own, so that `O_EXCL` finds nothing.
+pub fn offers(roots: &Roots, node: &Node) -> Vec<String> {
+    let mut above = BTreeSet::new();
+    climb(&node.folder, &mut above, &mut Vec::new());
+    exports(roots, &above)
+}
+
+fn exports(roots: &Roots, above: &BTreeSet<String>) -> Vec<String> {
+    let mut found = Vec::new();
+    for subsystem in subfolders(&roots.sys.join("kernel/config/nvmet/subsystems")) {
+        for namespace in subfolders(&subsystem.join("namespaces")) {
+            let name = node_name(roots, &text(&namespace.join("device_path")));
+            let Some(name) = name.filter(|name| above.contains(name)) else {
+                continue;
+            };
+            if text(&namespace.join("enable")) == "1" {
+                let (number, nqn) = (name_of(&namespace), name_of(&subsystem));
+                found.push(format!(
+                    "{name} is namespace {number} of {nqn}, for NVMe over Fabrics"
+                ));
+            }
+        }
+    }
+    found
 }
 
 /// The device and all devices built upon it, by name; each holder is a claim.

@@ -65,6 +65,12 @@ pub fn claims_on(roots: &Roots, node: &Node) -> Vec<String> {
     claims::of(roots, node)
 }
 
+/// Descriptions of what NVMe over Fabrics offers of the device, which no claim on it prevents.
+#[must_use]
+pub fn offers_of(roots: &Roots, node: &Node) -> Vec<String> {
+    claims::offers(roots, node)
+}
+
 /// The content of a drive: its node, or where a regular file stands for that, the file or the export that it names.
 pub enum Content {
     /// Blocks of this machine.

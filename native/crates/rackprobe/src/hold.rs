@@ -1,6 +1,6 @@
 //! Holding a drive for a writer: claimed, checked and compared on one open descriptor.
 
-use blockdev::{claims_on, differences, stable_name, Node, Roots, Wanted};
+use blockdev::{claims_on, differences, offers_of, stable_name, Node, Roots, Wanted};
 use serde::Deserialize;
 use serde_json::{json, Value};
 
@@ -90,12 +90,13 @@ impl Holder {
         })
     }
 
-    /// Check that the descriptor is still that drive, and that the name still resolves to it.
+    /// Check that the descriptor is still that drive, that the name still resolves to it, and that it is not offered.
     fn check(&self) -> Value {
         let mut reasons = differences(&self.node, &self.wanted);
         if !self.node.is_behind(&self.roots, &self.name) {
             reasons.push(format!("{} does not lead to it any more", self.name));
         }
+        reasons.extend(offers_of(&self.roots, &self.node));
         json!({"event": "checked", "reasons": reasons})
     }
 }
@@ -225,6 +226,24 @@ mod tests {
         for part in ["is swap", "Btrfs", "ZFS"] {
             assert!(said.contains(part), "{said}");
         }
+    }
+
+    #[test]
+    fn what_is_offered_over_fabrics_is_not_held_nor_written_when_it_is_offered_later() {
+        let namespace = "sys/kernel/config/nvmet/subsystems/nqn.2014-08.org:x/namespaces/2";
+        let tree = Tree::new();
+        let holder = take(&tree).unwrap();
+        tree.file(
+            &format!("{namespace}/device_path"),
+            &format!("/dev/disk/by-id/wwn-0x{WWN}\n"),
+        );
+        tree.file(&format!("{namespace}/enable"), "0\n");
+        assert_eq!(holder.check()["reasons"], json!([]));
+        tree.file(&format!("{namespace}/enable"), "1\n");
+        let said = "sda is namespace 2 of nqn.2014-08.org:x, for NVMe over Fabrics";
+        assert_eq!(holder.check()["reasons"], json!([said]));
+        drop(holder);
+        assert_eq!(reasons(&tree), said);
     }
 
     #[test]
