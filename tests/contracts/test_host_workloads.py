@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,10 +13,11 @@ import pytest
 
 from rackloop.abilities import Completed
 from rackloop.clock import Deadline
-from rackloop.errors import ToolError
+from rackloop.errors import LabError, ToolError
 from rackloop.native import BIN_VARIABLE, find_binary
 from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.host import SshAccess, SshHost
+from rackloop_drivers.host._files import PIECE_BYTES, write_in_pieces
 from rackloop_drivers.host_tools import deliver, deliver_program
 from rackloop_drivers.workload import (
     Expected,
@@ -90,6 +92,46 @@ def test_rackprobe_talks_while_it_runs(host: SshHost, drive: DevicePath) -> None
         arm = session.arm("p0", Expected(SERIAL, generation=1), soon(50))
         read = session.wait_verified(arm, soon(50))
     assert read.verdicts["right"] == 1
+
+
+class _Weighed(SshHost):
+    """A server whose commands' inputs are weighed."""
+
+    def __init__(self, access: SshAccess) -> None:
+        super().__init__(access, CLOCK)
+        self.inputs: list[int] = []
+
+    def _run(self, argv: Sequence[str], deadline: Deadline, stdin: bytes = b"") -> tuple[bytes, Completed]:
+        self.inputs.append(len(stdin))
+        return super()._run(argv, deadline, stdin)
+
+
+def test_a_large_file_comes_in_pieces_that_its_watchdog_is_heard_between(sshd: Sshd, tmp_path: Path) -> None:
+    content = os.urandom(3 * PIECE_BYTES + 5)
+    path = tmp_path / "large"
+    with _Weighed(sshd.access()) as host:
+        for written in (content, content[::-1]):
+            host.write_file(str(path), written, soon(50), mode=0o640)
+            assert path.read_bytes() == written
+            assert path.stat().st_mode & 0o777 == 0o640
+        assert max(host.inputs) == PIECE_BYTES
+        (tmp_path / "folder").mkdir()
+        with pytest.raises(LabError, match="folder cannot be written: Is a directory"):
+            host.write_file(str(tmp_path / "folder"), content, soon(50))
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["folder", "large"]
+
+
+def test_a_large_file_that_a_server_has_no_room_for_leaves_nothing(tmp_path: Path) -> None:
+    def run(argv: Sequence[str], stdin: bytes) -> tuple[bytes, Completed]:
+        # The second piece does not fit.
+        limited = ("sh", "-c", 'ulimit -f 1024; "$@"', "limited", *argv) if stdin else argv
+        done = subprocess.run(limited, input=stdin, capture_output=True, check=False)
+        return done.stdout, Completed(tuple(argv), done.returncode, "", done.stderr.decode())
+
+    path = tmp_path / "large"
+    path.write_text("as it was")
+    assert write_in_pieces(run, str(path), bytes(3 * PIECE_BYTES), 0o600).status != 0
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("large", "as it was")]
 
 
 class _Overheard(SshHost):

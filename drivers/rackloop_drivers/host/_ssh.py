@@ -19,7 +19,7 @@ from rackloop_drivers.host._companions import Companions
 from rackloop_drivers.host._complaints import complaints
 from rackloop_drivers.host._connection import Connection, connect
 from rackloop_drivers.host._file_name import require_file_name
-from rackloop_drivers.host._file_scripts import FIND, PUT, WRITE, unwritten
+from rackloop_drivers.host._files import FIND, PIECE_BYTES, PUT, WRITE, unwritten, write_in_pieces
 from rackloop_drivers.host._paramiko import hang_up
 from rackloop_drivers.host._process import SshProcess
 from rackloop_drivers.host._stream import SshStream
@@ -177,8 +177,11 @@ class SshHost:
 
     def write_file(self, path: str, content: bytes, deadline: Deadline, *, mode: int = 0o600) -> None:
         """Make or replace a file, whole or not at all. Raises LabError where it cannot be written."""
-        argv = ("sh", "-c", WRITE, "write", path, f"{mode:o}", str(len(content)))
-        _, done = self._run(argv, deadline, content)
+        if len(content) > PIECE_BYTES:
+            done = write_in_pieces(lambda argv, piece: self._run(argv, deadline, piece), path, content, mode)
+        else:
+            argv = ("sh", "-c", WRITE, "write", path, f"{mode:o}", str(len(content)))
+            _, done = self._run(argv, deadline, content)
         if done.status:
             raise LabError(unwritten(self.name, path, done.stderr))
 
