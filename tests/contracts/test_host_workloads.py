@@ -114,6 +114,8 @@ def test_a_large_file_comes_in_pieces_that_its_watchdog_is_heard_between(sshd: S
             host.write_file(str(path), written, soon(50), mode=0o640)
             assert path.read_bytes() == written
             assert path.stat().st_mode & 0o777 == 0o640
+        text = content.hex()
+        assert Path(host.put_text("text", text)).read_text() == text
         assert max(host.inputs) == PIECE_BYTES
         (tmp_path / "folder").mkdir()
         with pytest.raises(LabError, match="folder cannot be written: Is a directory"):

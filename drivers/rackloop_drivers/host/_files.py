@@ -17,32 +17,30 @@ for folder in $PATH; do
 done
 exit 1
 """
-# What was cut short by a lost connection must not take the place of a file: the length is compared first.
-WRITE = """
+_REFUSE_FOLDER = """
 umask 077
 [ ! -d "$1" ] || { echo "Is a directory" >&2; exit 1; }
+"""
+# What was cut short by a lost connection must not take the place of a file: the length is compared first.
+WRITE = f"""{_REFUSE_FOLDER}
 part=$(mktemp "$1.XXXXXXXX") || exit
 cat >"$part" && [ "$(wc -c <"$part")" -eq "$3" ] && chmod "$2" "$part" && mv -f "$part" "$1" && exit
 status=$?
 rm -f "$part"
 exit "$status"
 """
-
-
-# mktemp's folder is of mode 700. A reboot may have emptied /tmp, so the folder is looked for each time.
-PUT = f"""
+# mktemp's folder is of mode 700. A reboot may have emptied /tmp, so the folder is looked for each time. It is the
+# fourth argument, behind those of a file that is written there, if one is.
+FOLDER = """
 folder=$4
-[ -O "$folder" ] || folder=$(mktemp -d "${{TMPDIR:-/tmp}}/rackloop-XXXXXXXX") || exit
+[ -O "$folder" ] || folder=$(mktemp -d "${TMPDIR:-/tmp}/rackloop-XXXXXXXX") || exit
 printf %s "$folder"
+"""
+PUT = f"""{FOLDER}
 set -- "$folder/$1" "$2" "$3"
 {WRITE}"""
 
-
-_BEGIN = """
-umask 077
-[ ! -d "$1" ] || { echo "Is a directory" >&2; exit 1; }
-mktemp "$1.XXXXXXXX"
-"""
+_BEGIN = f'{_REFUSE_FOLDER}mktemp "$1.XXXXXXXX"'
 _APPEND = 'cat >>"$1" && [ "$(wc -c <"$1")" -eq "$2" ]'
 _PLACE = 'chmod "$2" "$3" && mv -f "$3" "$1"'
 _REMOVE = 'rm -f "$1"'

@@ -19,7 +19,7 @@ from rackloop_drivers.host._companions import Companions
 from rackloop_drivers.host._complaints import complaints
 from rackloop_drivers.host._connection import Connection, connect
 from rackloop_drivers.host._file_name import require_file_name
-from rackloop_drivers.host._files import FIND, PIECE_BYTES, PUT, WRITE, unwritten, write_in_pieces
+from rackloop_drivers.host._files import FIND, FOLDER, PIECE_BYTES, PUT, WRITE, unwritten, write_in_pieces
 from rackloop_drivers.host._paramiko import hang_up
 from rackloop_drivers.host._process import SshProcess
 from rackloop_drivers.host._stream import SshStream
@@ -157,15 +157,19 @@ class SshHost:
         """Write ``text`` to a file ``name`` in a private folder and return its path; a second time replaces it."""
         require_file_name(name)
         content, deadline = text.encode(), Deadline.after(self._clock, _OWN_S)
+        is_large = len(content) > PIECE_BYTES
         with self._making_folder:
-            argv = ("sh", "-c", PUT, "put", name, "600", str(len(content)), self._folder)
-            folder, done = self._run(argv, deadline, content)
+            script = FOLDER if is_large else PUT
+            argv = ("sh", "-c", script, "put", name, "600", str(len(content)), self._folder)
+            folder, done = self._run(argv, deadline, b"" if is_large else content)
             if not folder:
                 raise LabError(f"{self.name}: no folder for temporary files can be made: {done.stderr.strip()}")
             self._folder = folder.decode()
         path = f"{self._folder}/{name}"
         if done.status:
             raise LabError(unwritten(self.name, path, done.stderr))
+        if is_large:
+            self.write_file(path, content, deadline)
         return path
 
     def read_file(self, path: str, deadline: Deadline) -> bytes:

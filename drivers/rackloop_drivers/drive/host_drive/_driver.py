@@ -62,7 +62,7 @@ class HostDrive:
 
     def methods(self, deadline: Deadline) -> tuple[SanitizeMethod, ...]:
         """The methods by which the drive says it erases itself, the one to prefer first; raises as above."""
-        seen = read_drive(self.executor, self.device, deadline)
+        seen = identify_drive(self.executor, self.device, deadline)
         return erasure_by(self.executor, seen.identity.protocol, seen.device).methods(deadline)
 
     def seen(self, deadline: Deadline) -> SeenDrive:
@@ -111,7 +111,7 @@ class HostDrive:
         not offer ``method`` or would erase more than itself, DeadlineExceeded where it goes on after the deadline,
         LabError where the permission was given back, or the drive is frozen, locked or fails to erase itself.
         """
-        seen = read_drive(self.executor, self.device, deadline)
+        seen = identify_drive(self.executor, self.device, deadline)
         # The holder compares the drive with the permission anew, on the descriptor that it has open.
         device = drive.device
         there = getattr(device, "location", "")
