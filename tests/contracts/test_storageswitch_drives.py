@@ -89,13 +89,14 @@ def test_a_model_takes_the_time_of_its_profile() -> None:
         assert a.read(0, 8192) == (0, b"a" * 8192)
         assert a.write(512, b"a" * 512) == EINVAL
         # None continues the one before, for which the drive would read ahead.
-        for number in range(50):
+        for number in range(51):
             assert a.read(number * 7 * 4096, 4096)[0] == 0
         latency = switch.tenant("a")["latency"]["read"]["drive_ns"]
         # The model's own time, which does not depend on how busy this machine is: some 67 us a read.
         assert 20_000 < latency["mean"] < 200_000
         state = switch.drive()
         assert (state["access"], state["bytes"]) == ("model", 64 << 20)
+        # The lateness of a completion includes its reply: that of the last of 53 may not be counted yet.
         assert state["lateness_ns"]["n"] >= 52
 
 
