@@ -214,24 +214,24 @@ def test_a_controller_that_was_replaced_while_away_is_told(bench: tuple[SwitchTh
 
 
 class TickingClock(VirtualClock):
-    """A clock on which every look at it takes a millisecond."""
+    """A clock on which a look takes ten seconds, so that the wire, which waits in real time, is never too late."""
 
     def now_ns(self) -> int:
-        """The virtual time, a millisecond later than when it was last asked for."""
-        self.advance(0.001)
+        """The virtual time, ten seconds later than when it was last asked for."""
+        self.advance(10)
         return super().now_ns()
 
 
 def test_a_switch_that_is_off_is_said_to_be_whenever_the_time_is_up() -> None:
     clock = TickingClock()
     with switch() as thread:
-        fabric = FlexFabric(open_flexfabric(tcp(thread), clock, Deadline.after(clock, 10), answer_within_s=0.1))
+        fabric = FlexFabric(open_flexfabric(tcp(thread), clock, Deadline.after(clock, 10_000), answer_within_s=10))
         thread.call(lambda peer: peer.power_off())
         told = set()
-        for ms in range(1, 120):
+        for looks in range(1, 120):
             tried = len(fabric.session.history)
             with pytest.raises((NotConnected, DeadlineExceeded)) as raised:
-                fabric.live_map(Deadline.after(clock, ms / 1000))
+                fabric.live_map(Deadline.after(clock, looks * 10))
             # Before the first attempt there is nothing to tell but that there was no time for one.
             told.add((raised.type, len(fabric.session.history) > tried))
         fabric.close()
