@@ -86,7 +86,7 @@ def test_a_file_is_replayed_onto_as_well(executor: LocalExecutor, tmp_path: Path
     assert any(path.read_bytes())
 
 
-@pytest.mark.parametrize(("start_ms", "factor"), [(0, 1), (800, 2), (1500, 3)])
+@pytest.mark.parametrize(("start_ms", "factor"), [(0, 1), (800, 2), (2000, 5), (4100, 10)])
 def test_a_replay_begins_later_where_fio_starts_slowly(
     export: NbdExport, tmp_path: Path, start_ms: int, factor: int
 ) -> None:

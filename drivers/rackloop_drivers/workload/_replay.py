@@ -42,7 +42,7 @@ _SOON_MS = 400
 _ACTIONS = {Op.READ: "read", Op.WRITE: "write", Op.FLUSH: "sync"}
 
 # Writes each job's iolog and says when the first request is due, in microseconds of the Unix epoch: later on a host
-# whose processors are wanted by many, up to three times, by what another start of fio took there just before.
+# whose processors are wanted by many or are slow, up to ten times, by what another start of fio took there just before.
 #
 # fio waits from the last issue, so that every late one delays all that follow; but before a job's first action it has
 # issued nothing, its clock counts from 0, and the wait ends at a moment of the wall clock. Hence many jobs with few
@@ -61,7 +61,7 @@ took=$(fio --name=calibration OPTIONS --thread --iodepth=1 --read_iolog=NAME.cal
   sed -n 's/.*"job_runtime" : \([0-9]*\).*/\1/p') &&
 late=$((took > 200 && took < 300 ? (took - 200) * 5 : 0)) &&
 now=$(date +%s%N) && start=$(((now - began) / 1000000 - took)) &&
-said=$((now / 1000 + LEAD * (start < SOON ? SOON : start < 3 * SOON ? start : 3 * SOON) / SOON)) &&
+said=$((now / 1000 + LEAD * (start < SOON ? SOON : start < 10 * SOON ? start : 10 * SOON) / SOON)) &&
 awk -v base="$said" -v late="$late" '
 $1 == "@" {
   if (log_name) close(log_name)
