@@ -17,6 +17,18 @@ from tests.mock_rack import MockRack, running_mock_rack
 from tests.rack_session import Start, rack_starter
 from tests.sshd_process import Sshd, running_sshd
 
+# Half a minute and more each. One that is begun last is waited for alone.
+LONGEST = (
+    *("test_host_crash", "test_provision", "test_provision_site", "test_power_contract", "test_power_rack"),
+    *("test_tenancy_model", "test_drivesim", "test_store_model", "test_store_mount", "test_retest"),
+    "test_box_interference",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have the longest files begin first."""
+    items.sort(key=lambda item: item.path.stem not in LONGEST)
+
 
 @pytest.fixture(scope="module")
 def rack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockRack]:
