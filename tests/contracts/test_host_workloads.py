@@ -123,31 +123,6 @@ def test_a_large_file_comes_in_pieces_that_its_watchdog_is_heard_between(sshd: S
     assert sorted(each.name for each in tmp_path.iterdir()) == ["folder", "large"]
 
 
-def test_a_large_file_is_packed_on_its_way(sshd: Sshd, tmp_path: Path) -> None:
-    content = b"".join(b"%08x" % (number * number) for number in range(PIECE_BYTES // 3))
-    with _Weighed(sshd.access()) as host:
-        host.write_file(str(tmp_path / "large"), content, soon(50))
-        assert (tmp_path / "large").read_bytes() == content
-        assert sum(host.inputs) < 0.7 * len(content)
-
-
-def test_a_server_without_gzip_is_given_a_large_file_as_it_is(tmp_path: Path) -> None:
-    tools = tmp_path / "bin"
-    tools.mkdir()
-    for name in ("sh", "mktemp", "cat", "wc", "chmod", "mv", "rm"):
-        (tools / name).symlink_to(shutil.which(name) or name)
-    given: list[bytes] = []
-
-    def run(argv: Sequence[str], stdin: bytes) -> tuple[bytes, Completed]:
-        given.append(stdin)
-        done = subprocess.run(argv, input=stdin, capture_output=True, env={"PATH": str(tools)}, check=False)
-        return done.stdout, Completed(tuple(argv), done.returncode, "", done.stderr.decode())
-
-    content = bytes(2 * PIECE_BYTES + 5)
-    assert write_in_pieces(run, str(tmp_path / "large"), content, 0o600).status == 0
-    assert (tmp_path / "large").read_bytes() == content == b"".join(given)
-
-
 def test_a_large_file_that_a_server_has_no_room_for_leaves_nothing(tmp_path: Path) -> None:
     def run(argv: Sequence[str], stdin: bytes) -> tuple[bytes, Completed]:
         # The second piece does not fit.

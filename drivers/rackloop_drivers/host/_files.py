@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Sequence
 
 from rackloop.abilities import Completed
@@ -41,9 +40,8 @@ PUT = f"""{FOLDER}
 set -- "$folder/$1" "$2" "$3"
 {WRITE}"""
 
-_BEGIN = f'{_REFUSE_FOLDER}command -v gzip || echo; mktemp "$1.XXXXXXXX"'
-_APPEND = '>>"$1" && [ "$(wc -c <"$1")" -eq "$2" ]'
-_AS_GZIP = 16 + zlib.MAX_WBITS
+_BEGIN = f'{_REFUSE_FOLDER}mktemp "$1.XXXXXXXX"'
+_APPEND = 'cat >>"$1" && [ "$(wc -c <"$1")" -eq "$2" ]'
 _PLACE = 'chmod "$2" "$3" && mv -f "$3" "$1"'
 _REMOVE = 'rm -f "$1"'
 
@@ -58,11 +56,10 @@ def write_in_pieces(
     begun, done = run(("sh", "-c", _BEGIN, "begin", path), b"")
     if done.status:
         return done
-    gzip, _, part = begun.decode().rstrip("\n").partition("\n")
+    part = begun.decode().rstrip("\n")
     for at in range(0, len(content), PIECE_BYTES):
         piece = content[at : at + PIECE_BYTES]
-        unpack, sent = _packed(piece) if gzip else ("cat", piece)
-        _, done = run(("sh", "-c", f"{unpack} {_APPEND}", "append", part, str(at + len(piece))), sent)
+        _, done = run(("sh", "-c", _APPEND, "append", part, str(at + len(piece))), piece)
         if done.status:
             break
     else:
@@ -70,12 +67,6 @@ def write_in_pieces(
     if done.status:
         run(("sh", "-c", _REMOVE, "remove", part), b"")
     return done
-
-
-def _packed(piece: bytes) -> tuple[str, bytes]:
-    """The command that unpacks a piece, and the piece packed, which a slow server takes sooner, where it is smaller."""
-    packed = zlib.compress(piece, level=1, wbits=_AS_GZIP)
-    return ("gzip -dc", packed) if len(packed) < len(piece) else ("cat", piece)
 
 
 def unwritten(server: str, path: str, said: str) -> str:
