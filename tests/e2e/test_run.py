@@ -121,6 +121,14 @@ def acts(results: Results) -> dict[str, list[object]]:
     return done
 
 
+def test_servers_of_one_stack_are_judged_together(rackloop: CommandLine) -> None:
+    limit = {"measure": "remap.latency", "where": {"stack": "comreset"}, "quantile": "p50", "max": "1 h"}
+    results = run(rackloop, str(rackloop.plan(REMAP | {"limits": [limit]})), "--lab", "disaggregation", status=0)
+    measured = [event for event in results.of_kind("measured") if event.name == "remap.latency"]
+    # Of six servers, twelve changes each.
+    assert [(event.labels, event.n, event.verdict) for event in measured] == [({"stack": "comreset"}, 72, "pass")]
+
+
 def test_a_seed_replays_a_run(rackloop: CommandLine) -> None:
     plan, seed = rackloop.plan(IDENTITY), choose_seed()
     assert rackloop("lab", "up", "mock").status == 0
