@@ -21,6 +21,8 @@ from tests.deadlines import CLOCK
 # Generous: a busy machine must not fail a test. Nothing waits this long when all is well.
 SLOW_S = 300.0
 _POLL_S = 2e-3
+# Every process of the machine is read for it: asked as often as that, it would take a core from those it waits for.
+_POLL_PROCESSES_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ class CommandLine:
 
     def wait_until_deserted(self) -> None:
         """Return once no process of this world lives."""
-        wait_until(lambda: not self.processes(), lambda: f"left running: {self.processes()}")
+        wait_until(lambda: not self.processes(), lambda: f"left running: {self.processes()}", every_s=_POLL_PROCESSES_S)
 
     def close(self) -> None:
         """End what still runs; raises AssertionError where something had been left behind."""
@@ -170,9 +172,9 @@ class CommandLine:
         assert not left, f"left running: {left}"
 
 
-def wait_until(is_so: Callable[[], bool], otherwise: Callable[[], str]) -> None:
+def wait_until(is_so: Callable[[], bool], otherwise: Callable[[], str], *, every_s: float = _POLL_S) -> None:
     """Return as soon as ``is_so``; raises AssertionError with ``otherwise`` once a generous deadline is over."""
-    assert Deadline.after(CLOCK, SLOW_S).poll(is_so, every_s=_POLL_S), otherwise()
+    assert Deadline.after(CLOCK, SLOW_S).poll(is_so, every_s=every_s), otherwise()
 
 
 @dataclass(frozen=True)
