@@ -62,4 +62,4 @@ def _missing(what: str, name: str, candidates: list[Path]) -> ToolError:
         if os.environ.get(BIN_VARIABLE)
         else f"install rackloop-native, build it (see native/build), or set {BIN_VARIABLE}"
     )
-    return ToolError(f"the {what} {name} is neither at {places}: {advice}")
+    return ToolError(f"the {what} {name} is {'neither' if len(candidates) > 1 else 'not'} at {places}: {advice}")

@@ -199,7 +199,7 @@ def test_a_server_is_given_the_build_for_its_kind_of_machine(
     assert Path(deliver_program(host, "storageswitch", soon(50))).read_bytes() == own
     with _OtherMachine(sshd.access(), CLOCK) as other:
         monkeypatch.setenv(BIN_VARIABLE, str(tmp_path))
-        with pytest.raises(ToolError, match="storageswitch for riscv64 is neither at"):
+        with pytest.raises(ToolError, match="storageswitch for riscv64 is not at"):
             deliver_program(other, "storageswitch", soon(50))
         program = tmp_path / "riscv64" / "storageswitch"
         program.parent.mkdir()

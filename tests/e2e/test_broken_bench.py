@@ -83,7 +83,7 @@ def test_the_native_programs_are_missing(rackloop: CommandLine) -> None:
     found = run(rackloop, REMAP, IDENTITY, RACKLOOP_NATIVE_BIN="/nonexistent")
     assert {test["verdict"] for test in found.values()} == {"blocked"}
     assert {test["cause"] for test in found.values()} == {"lab"}
-    assert all("the program rackd is neither at /nonexistent/rackd" in test["reason"] for test in found.values())
+    assert all("the program rackd is not at /nonexistent/rackd" in test["reason"] for test in found.values())
     rackloop("lab", "up", "mock", RACKLOOP_NATIVE_BIN="/nonexistent").refused(3, "rackd", "RACKLOOP_NATIVE_BIN")
 
 
@@ -94,7 +94,7 @@ def test_the_probe_is_missing(rackloop: CommandLine) -> None:
         (only / program).symlink_to(find_binary(program))
     (test,) = run(rackloop, REMAP, RACKLOOP_NATIVE_BIN=str(only)).values()
     assert (test["verdict"], test["cause"]) == ("unknown", "harness")
-    assert "the program rackprobe is neither at" in test["reason"]
+    assert "the program rackprobe is not at" in test["reason"]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def test_programs_for_other_machines_lie_in_a_folder_of_their_name(
 ) -> None:
     monkeypatch.setenv(BIN_VARIABLE, str(tmp_path))
     other = "riscv64"
-    with pytest.raises(ToolError, match=f"program rackprobe for {other} is neither at {tmp_path}/{other}/rackprobe"):
+    with pytest.raises(ToolError, match=f"program rackprobe for {other} is not at {tmp_path}/{other}/rackprobe"):
         find_binary("rackprobe", other)
     program = tmp_path / other / "rackprobe"
     program.parent.mkdir()
@@ -37,7 +37,7 @@ def test_where_the_variable_is_wrong_nothing_else_is_tried(
     monkeypatch.setenv(BIN_VARIABLE, str(tmp_path))
     if mode is not None:
         (tmp_path / "rackd").touch(mode=mode)
-    with pytest.raises(ToolError, match=f"rackd is neither at .*{BIN_VARIABLE} must name"):
+    with pytest.raises(ToolError, match=f"rackd is not at .*{BIN_VARIABLE} must name"):
         find_binary("rackd")
 
 
@@ -62,7 +62,5 @@ def test_the_library_is_looked_for_like_the_programs(tmp_path: Path, monkeypatch
     monkeypatch.syspath_prepend(tmp_path)
     assert find_library("rackloop_erasure") == library
     monkeypatch.setenv(BIN_VARIABLE, str(tmp_path))
-    with pytest.raises(
-        ToolError, match=f"library librackloop_erasure.so is neither at {tmp_path}.*{BIN_VARIABLE} must"
-    ):
+    with pytest.raises(ToolError, match=f"library librackloop_erasure.so is not at {tmp_path}.*{BIN_VARIABLE} must"):
         find_library("rackloop_erasure")

@@ -55,7 +55,7 @@ def test_what_is_not_native_is_chosen_aloud(
             assert isinstance(Code(4, 2).engine, NumpyEngine)
     finally:
         best_engine.cache_clear()
-    assert f"librackloop_erasure.so is neither at {tmp_path}" in caplog.text
+    assert f"librackloop_erasure.so is not at {tmp_path}" in caplog.text
     assert "erasure codes run on ISA-L" in caplog.text
     assert "called from Python once a block" in caplog.text
     assert "ISA-L cannot be used from libno-such-thing.so" in caplog.text
