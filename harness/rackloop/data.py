@@ -27,5 +27,5 @@ def data_path(folder: DataFolder) -> Path:
     for candidate in candidates:
         if candidate.is_dir():
             return candidate
-    places = " nor ".join(str(candidate) for candidate in candidates)
-    raise ToolError(f"Rackloop's {folder}/ is neither at {places}: the installation is incomplete, install it again")
+    places = ", nor at ".join(str(candidate) for candidate in candidates)
+    raise ToolError(f"Rackloop's {folder}/ is not at {places}: the installation is incomplete, install it again")

@@ -56,10 +56,10 @@ def _candidates(folder_of_wheel: str, file: str) -> list[Path]:
 
 
 def _missing(what: str, name: str, candidates: list[Path]) -> ToolError:
-    places = " nor ".join(str(candidate) for candidate in candidates)
+    places = ", nor at ".join(str(candidate) for candidate in candidates)
     advice = (
         f"{BIN_VARIABLE} must name the directory that holds it"
         if os.environ.get(BIN_VARIABLE)
         else f"install rackloop-native, build it (see native/build), or set {BIN_VARIABLE}"
     )
-    return ToolError(f"the {what} {name} is {'neither' if len(candidates) > 1 else 'not'} at {places}: {advice}")
+    return ToolError(f"the {what} {name} is not at {places}: {advice}")

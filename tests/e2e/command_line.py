@@ -22,7 +22,7 @@ from tests.deadlines import CLOCK
 SLOW_S = 300.0
 _POLL_S = 2e-3
 # Every process of the machine is read for it: asked as often as that, it would take a core from those it waits for.
-_POLL_PROCESSES_S = 0.1
+POLL_PROCESSES_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class CommandLine:
 
     def wait_until_deserted(self) -> None:
         """Return once no process of this world lives."""
-        wait_until(lambda: not self.processes(), lambda: f"left running: {self.processes()}", every_s=_POLL_PROCESSES_S)
+        wait_until(lambda: not self.processes(), lambda: f"left running: {self.processes()}", every_s=POLL_PROCESSES_S)
 
     def close(self) -> None:
         """End what still runs; raises AssertionError where something had been left behind."""

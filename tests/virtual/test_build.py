@@ -14,7 +14,7 @@ from rackloop_labs.virtual_rack.guest_cache import GuestCache
 from rackloop_labs.virtual_rack.image import CONTENT, PACKAGES, build_image
 from rackloop_labs.virtual_rack.recipe import GuestRecipe
 from tests.deadlines import CLOCK
-from tests.e2e.command_line import CommandLine, Running, wait_until
+from tests.e2e.command_line import POLL_PROCESSES_S, CommandLine, Running, wait_until
 from tests.virtual.conftest import GUESTS
 
 pytestmark = pytest.mark.xdist_group("one")
@@ -96,6 +96,7 @@ def once_a_guest_runs(running: Running, command_line: CommandLine) -> None:
     wait_until(
         lambda: any("qemu-system" in line for line in command_line.processes().values()),
         lambda: f"no guest was started: {running.process.poll()}",
+        every_s=POLL_PROCESSES_S,
     )
 
 
