@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -151,6 +152,26 @@ def test_a_server_that_is_given_up_is_not_waited_for(sshd: Sshd, host: SshHost) 
     assert CLOCK.now_ns() < begun_ns + GRACE_S * 1e9
     # Used again, it is connected to again.
     assert host.run(("echo", "back"), soon()).stdout == "back\n"
+
+
+def test_killing_takes_as_long_as_the_server_may_take_to_answer(tmp_path: Path) -> None:
+    """A server so busy that a shell takes its time is not told to have a command stuck in its kernel."""
+    busy = tmp_path / "busy"
+    (tmp_path / "sh").write_text(f'#!/bin/sh\n[ -p {busy} ] && read -r _ <{busy}\nexec /bin/sh "$@"\n')
+    (tmp_path / "sh").chmod(0o755)
+    with (
+        running_sshd(path=f"{tmp_path}:{os.environ['PATH']}") as sshd,
+        SshHost(replace(sshd.access(), answers_within_s=2.0), CLOCK) as host,
+    ):
+        process = host.start(("cat",))
+        process.write_line("up")
+        assert process.read_line(soon()) == "up"
+        os.mkfifo(busy)
+        with pytest.raises(LabError, match=r"srv1: cat: the server did not send it SIGKILL within 2 s"):
+            process.kill()
+        busy.write_text("go on\n")
+        busy.unlink()
+        process.kill()
 
 
 def test_commands_that_stay_share_a_connection_which_outlives_them(sshd: Sshd, host: SshHost) -> None:

@@ -15,9 +15,9 @@ class SshAccess:
     ``name`` is the server's in the lab description and stands in every message. ``key_file`` is offered first, opened
     with ``passphrase`` where it is encrypted; without one, the keys of the agent that ``SSH_AUTH_SOCK`` names are,
     unless ``use_agent`` is false. ``password`` comes last. With ``jump``, the server is reached from that one. With
-    ``sudo``, commands run as root by ``sudo -n``, which takes no password. A server that has not opened a session or
-    begun a command for ``answers_within_s`` counts as hung; while it is waited for, an attempt to log in takes
-    ``logs_in_within_s`` at most.
+    ``sudo``, commands run as root by ``sudo -n``, which takes no password. A server that has not opened a session,
+    begun a command or ended one that is killed for ``answers_within_s`` counts as hung; while it is waited for, an
+    attempt to log in takes ``logs_in_within_s`` at most.
     """
 
     name: str

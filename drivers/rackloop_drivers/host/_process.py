@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _CHUNK_BYTES = 1 << 16
 _COMPLAINT_CHARACTERS = 2000
-_KILL_GRACE_S = 3.0
 _LOOK_S = 0.1
 
 _CANNOT_EXECUTE = 126
@@ -57,6 +56,7 @@ class SshProcess:
         clock: Clock,
         owner: Owner,
         *,
+        answers_within_s: float,
         is_stream: bool = False,
     ) -> None:
         self._host = host
@@ -64,6 +64,7 @@ class SshProcess:
         self._channel = channel
         self._clock = clock
         self._owner = owner
+        self._answers_within_s = answers_within_s
         self._head = Head()
         self._tail = OpenTail(label) if is_stream else Tail(label)
         self._stderr_tail = Tail(label)
@@ -76,6 +77,7 @@ class SshProcess:
         self._lost: NotConnected | None = None
         self._completed: Completed | None = None
         self._has_input = True
+        self._is_signalled = False
         # Set when either stream has something or ends; a channel's descriptor would cost a pipe for each command.
         self._news = threading.Event()
         channel.in_buffer.set_event(self._news)
@@ -100,7 +102,7 @@ class SshProcess:
             # It may be larger than the window, and the command may print before it reads: nobody waits here.
             threading.Thread(target=self._send_all, args=(data,), daemon=True).start()
         else:
-            self._close_input(Deadline.after(self._clock, _KILL_GRACE_S))
+            self._close_input(self._answer_deadline())
 
     def write_line(self, line: str) -> None:
         """Give the command ``line`` and a newline on its standard input at once; waits while it does not read.
@@ -163,21 +165,26 @@ class SshProcess:
     def kill(self) -> None:
         """End the command and its process group with SIGKILL. Killing what has ended does nothing.
 
-        Raises LabError when it does not end; one whose connection was lost is ended when the server is next reached.
+        It may take as long as the server may take to answer. Raises LabError when it does not end; one whose connection
+        was lost is ended when the server is next reached.
         """
-        deadline = Deadline.after(self._clock, _KILL_GRACE_S)
         try:
             with contextlib.suppress(NotConnected):
-                self._end(deadline)
+                self._end(self._answer_deadline())
         except DeadlineExceeded as error:
+            within = f"within {self._answers_within_s:g} s"
             if self.pid is None:
                 raise LabError(
-                    f"{self}: the server did not say which process it is, to kill it; is it hung?"
+                    f"{self}: the server did not say {within} which process it is, to kill it; is it hung?"
                 ) from error
+            if not self._is_signalled:
+                raise LabError(f"{self}: the server did not send it SIGKILL {within}; is it hung?") from error
             raise LabError(
-                f"{self}: SIGKILL did not end it in {_KILL_GRACE_S:g} s; it is stuck in the kernel, so look for hung "
-                "I/O in dmesg"
+                f"{self}: SIGKILL did not end it {within}; it is stuck in the kernel, so look for hung I/O in dmesg"
             ) from error
+
+    def _answer_deadline(self) -> Deadline:
+        return Deadline.after(self._clock, self._answers_within_s)
 
     def _end(self, deadline: Deadline) -> None:
         with self._ending:
@@ -188,6 +195,7 @@ class SshProcess:
             # A server that does not answer has had its connection closed, and with it this channel.
             with contextlib.suppress(NotConnected, DeadlineExceeded):
                 self._owner.kill_group(self.pid, deadline)
+                self._is_signalled = True
         with self._sole_reader(deadline):
             self._await_end(deadline)
 
@@ -292,7 +300,7 @@ class SshProcess:
         while view and self._send(bytes(view[:_CHUNK_BYTES])):
             view = view[_CHUNK_BYTES:]
         with contextlib.suppress(DeadlineExceeded):
-            self._close_input(Deadline.after(self._clock, _KILL_GRACE_S))
+            self._close_input(self._answer_deadline())
 
     def _send(self, data: bytes) -> bool:
         """Send all of it, waiting while the command does not read; False when it never will."""

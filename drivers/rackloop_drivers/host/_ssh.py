@@ -313,7 +313,16 @@ class SshHost:
             connection = self._connected(deadline)
             channel = connection.open_session(deadline)
         label = connection.label
-        process = SshProcess(self.name, tuple(argv), label, channel, self._clock, self, is_stream=is_stream)
+        process = SshProcess(
+            self.name,
+            tuple(argv),
+            label,
+            channel,
+            self._clock,
+            self,
+            answers_within_s=self._access.answers_within_s,
+            is_stream=is_stream,
+        )
         try:
             connection.execute(channel, wrapped(command, label), str(process), deadline)
         except BaseException:

@@ -17,7 +17,7 @@ class Times(Description):
     """The times that things may take on this rack. A time that is not given is that of its kind of lab."""
 
     answer: _Time = None
-    """The time for a server to open an SSH session or begin a command before it counts as hung."""
+    """The time for a server to open an SSH session, begin a command or kill one before it counts as hung."""
     reconnect: _Time = None
     """The time for one attempt to log in to a server that is waited for."""
     act: _Time = None
