@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from rackloop.errors import BadInput, NotSupported
@@ -21,10 +21,11 @@ _OF_A_SERVER = frozenset({PartKind.PHY, PartKind.SLOT})
 _POWERED_IN_A_MOCK = frozenset({PartKind.SERVER, PartKind.DRIVE, PartKind.SWITCH})
 
 
-def unsupported_in(rack: Lab, leased: Lab | None = None) -> Unsupported:
+def unsupported_in(rack: Lab, leased: Lab | None = None, *, disturbs: Collection[str] | None = None) -> Unsupported:
     """A function that says why ``rack``, or a lease of its part ``leased``, cannot have a fault, by the descriptions.
 
-    What only the equipment can tell, such as a slot without a power switch, is taken to be there.
+    What only the equipment can tell, such as a slot without a power switch, is taken to be there. With ``disturbs``,
+    the drives that lose their links where they are not scratch, a fault of others that are not is one it cannot have.
     """
     is_part = leased is not None and leased is not rack
     parts = parts_of(rack, leased.servers) if is_part and leased is not None else parts_of(rack)
@@ -41,6 +42,8 @@ def unsupported_in(rack: Lab, leased: Lab | None = None) -> Unsupported:
             return f"nothing in the rack {rack.name} {does}"
         if (why := _beyond_drives(rack, need, request.parameters)) is not None:
             return why
+        if disturbs is not None and (kept := kind.worth_keeping(rack, spec, disturbs)):
+            return "; ".join(kept)
         is_switched = parts.switch_ports >= need.ports and rack.has_switch
         if parts.whole or (is_switched if need.ports else parts.covers(need.part)):
             return None

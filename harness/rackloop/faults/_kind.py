@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -148,12 +148,19 @@ class FaultKind:
         """
         request = self.request(lab, spec)
         reasons = list(self.mechanism.objections(lab, equipment, request, deadline))
-        if self.endangers_data:
-            reasons += worth_keeping(lab, self.mechanism.radius(lab, request).drives)
-        elif self.mechanism.takes_links:
-            linked = {drive for server in lab.servers for drive in lab.drives_of(server)}
-            reasons += worth_keeping(lab, (self.mechanism.radius(lab, request).drives & linked) - disturbs)
-        return list(dict.fromkeys(reasons))
+        return list(dict.fromkeys((*reasons, *self.worth_keeping(lab, spec, disturbs))))
+
+    def worth_keeping(self, lab: Lab, spec: FaultSpec, disturbs: Collection[str] = ()) -> list[str]:
+        """The reasons against the fault by the drives that are not scratch: their data, and links not in ``disturbs``.
+
+        Raises BadInput where the specification is wrong.
+        """
+        if not (self.endangers_data or self.mechanism.takes_links):
+            return []
+        reached = self.blast_radius(lab, spec).drives
+        if not self.endangers_data:
+            reached &= {drive for server in lab.servers for drive in lab.drives_of(server)}.difference(disturbs)
+        return worth_keeping(lab, reached)
 
     def completed(self, spec: FaultSpec) -> dict[str, Any]:
         """The parameters of a specification with the defaults of those not given; what has none is left out."""
