@@ -21,9 +21,10 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks._bench import paired  # noqa: E402 - the checkout is no package
-from rackloop.abilities.blocks import BLOCK_BYTES, FileBlocks, IoFailed  # noqa: E402
+from rackloop.abilities.blocks import BLOCK_BYTES, IoFailed  # noqa: E402
 from rackloop.clock import RealClock  # noqa: E402
 from rackloop.seed import stream  # noqa: E402
+from rackloop_drivers.block.file_blocks import FileBlocks  # noqa: E402
 from rackloop_models.local_erasure import Layout, LocalStore, StoredFile, format_drive  # noqa: E402
 
 CLOCK = RealClock()

@@ -19,10 +19,10 @@ from typing import Any
 
 import pytest
 
-from rackloop.abilities.blocks import FileBlocks
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, NotSupported
 from rackloop_drivers.block import NbdExport
+from rackloop_drivers.block.file_blocks import FileBlocks
 from rackloop_drivers.open_blocks import open_blocks
 from rackloop_models.local_erasure import Layout, LocalStore, format_drive, require_mount_point, unmount
 from tests.deadlines import CLOCK

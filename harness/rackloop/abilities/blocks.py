@@ -7,10 +7,7 @@ Systems under test that the harness plays itself are built on these. Sessions wi
 from __future__ import annotations
 
 import errno
-import os
-from pathlib import Path
-from types import TracebackType
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from rackloop.errors import LabError
 
@@ -69,59 +66,23 @@ class PartwiseBlocks(FailFastBlocks, Protocol):
     def read_parts_failing_fast(self, offset: int, buffer: bytearray | memoryview, part_bytes: int) -> list[int]: ...
 
 
-class FileBlocks:
-    """Blocks in a file, which is made and grown to ``size_bytes``. A context manager.
-
-    Raises OSError as the file system does.
-    """
-
-    def __init__(self, path: Path, size_bytes: int) -> None:
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        os.ftruncate(self._descriptor, size_bytes)
-        self.size_bytes = size_bytes
-
-    def read(self, offset: int, length: int) -> bytes:
-        """The bytes there. Raises ValueError beyond the end."""
-        _require_inside(offset, length, self.size_bytes)
-        return os.pread(self._descriptor, length, offset)
-
-    def write(self, offset: int, data: bytes) -> None:
-        """Put bytes there. Raises ValueError beyond the end."""
-        _require_inside(offset, len(data), self.size_bytes)
-        written = os.pwrite(self._descriptor, data, offset)
-        if written != len(data):
-            raise OSError(f"{written} of {len(data)} bytes were written; is the file system full?")
-
-    def flush(self) -> None:
-        """Return when what was written is on the file's storage."""
-        os.fdatasync(self._descriptor)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        os.close(self._descriptor)
-
-
 class Part:
     """A stretch of other blocks, from ``offset`` on, as if it were a drive of its own."""
 
     def __init__(self, blocks: Blocks, offset: int, size_bytes: int) -> None:
-        _require_inside(offset, size_bytes, blocks.size_bytes)
+        require_inside(offset, size_bytes, blocks.size_bytes)
         self._blocks = blocks
         self.offset = offset
         self.size_bytes = size_bytes
 
     def read(self, offset: int, length: int) -> bytes:
         """The bytes there. Raises ValueError beyond the end, and as the blocks beneath do."""
-        _require_inside(offset, length, self.size_bytes)
+        require_inside(offset, length, self.size_bytes)
         return self._blocks.read(self.offset + offset, length)
 
     def write(self, offset: int, data: bytes) -> None:
         """Put bytes there. Raises ValueError beyond the end, and as the blocks beneath do."""
-        _require_inside(offset, len(data), self.size_bytes)
+        require_inside(offset, len(data), self.size_bytes)
         self._blocks.write(self.offset + offset, data)
 
     def flush(self) -> None:
@@ -138,7 +99,7 @@ class FailFastPart(Part):
 
     def read_failing_fast(self, offset: int, length: int) -> bytes:
         """The bytes there, without retries. Raises ValueError beyond the end, and as the blocks beneath do."""
-        _require_inside(offset, length, self.size_bytes)
+        require_inside(offset, length, self.size_bytes)
         return self._quick.read_failing_fast(self.offset + offset, length)
 
 
@@ -151,7 +112,7 @@ class PartwisePart(FailFastPart):
 
     def read_parts_failing_fast(self, offset: int, buffer: bytearray | memoryview, part_bytes: int) -> list[int]:
         """The parts that fail. Raises ValueError beyond the end, and as the blocks beneath do."""
-        _require_inside(offset, memoryview(buffer).nbytes, self.size_bytes)
+        require_inside(offset, memoryview(buffer).nbytes, self.size_bytes)
         return self._partwise.read_parts_failing_fast(self.offset + offset, buffer, part_bytes)
 
 
@@ -164,6 +125,7 @@ def part_of(blocks: Blocks, offset: int, size_bytes: int) -> Part:
     return Part(blocks, offset, size_bytes)
 
 
-def _require_inside(offset: int, length: int, size_bytes: int) -> None:
+def require_inside(offset: int, length: int, size_bytes: int) -> None:
+    """Return where bytes are within the ``size_bytes`` there are. Raises ValueError where not."""
     if offset < 0 or length < 0 or offset + length > size_bytes:
         raise ValueError(f"bytes {offset} to {offset + length} are not within the {size_bytes} there are")

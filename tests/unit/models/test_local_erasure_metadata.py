@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.abilities.blocks import FileBlocks
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput
+from rackloop_drivers.block.file_blocks import FileBlocks
 from rackloop_models.erasure import GF8, GF16
 from rackloop_models.local_erasure import (
     Layout,
@@ -316,7 +316,7 @@ def test_the_mark_of_a_process_that_is_gone_does_not_count(closes: bool, tmp_pat
         format_drive(drive, LAYOUT, files=8)
     program = f"""
         import os, pathlib
-        from rackloop.abilities.blocks import FileBlocks
+        from rackloop_drivers.block.file_blocks import FileBlocks
         from rackloop.clock import RealClock
         from rackloop_models.local_erasure import LocalStore
         with FileBlocks(pathlib.Path({str(path)!r}), {4 << 20}) as drive:

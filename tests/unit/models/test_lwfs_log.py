@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackloop.abilities.blocks import BLOCK_BYTES, FileBlocks, Part
+from rackloop.abilities.blocks import BLOCK_BYTES, Part
+from rackloop_drivers.block.file_blocks import FileBlocks
 from rackloop_models.lwfs import (
     HEADER_BYTES,
     KEY_BYTES,
