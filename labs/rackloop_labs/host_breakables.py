@@ -89,16 +89,18 @@ def runs_kernels(lab: Lab) -> bool:
 
 
 def _of_whole_servers(hosts: Mapping[str, SshHost]) -> dict[str, HostFaults]:
-    """The networks of real servers, and their programs; simulated ones have a cable that can be pulled."""
+    """The networks of real servers, their programs and arrays; simulated ones have a cable that can be pulled."""
     from rackloop_drivers.hang import HostHang
-    from rackloop_drivers.host_tools import HostFaults
+    from rackloop_drivers.host_tools import HostFaults, SeveralWays
+    from rackloop_drivers.md import HostArrays
     from rackloop_drivers.network import HostPartition
 
     parts: dict[str, HostFaults] = {}
     for server, host in hosts.items():
         network, whole = str(Part(PartKind.NETWORK, server)), str(Part.server(server))
         parts[network] = HostFaults(host, network, HostPartition(host))
-        parts[whole] = HostFaults(host, whole, HostHang(host))
+        # An array beside another is one of its own.
+        parts[whole] = HostFaults(host, whole, SeveralWays(HostHang(host), HostArrays(host)), add_up=True)
     return parts
 
 

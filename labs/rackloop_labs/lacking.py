@@ -54,6 +54,13 @@ def _mounts(lab: Lab) -> Refusal:
     return _reached(lab)
 
 
+def _arrays(lab: Lab) -> Refusal:
+    """A kernel makes arrays of what it has as block devices."""
+    if lab.kind is LabKind.MOCK:
+        return f"the servers of {lab.name} are simulated: they have no kernel that makes an array of drives"
+    return _reached(lab)
+
+
 def _set(lab: Lab) -> Refusal:
     """A setting of real drives; simulated ones are told with each read."""
     if lab.kind is LabKind.MOCK:
@@ -71,6 +78,7 @@ OFFERS: Mapping[str, Callable[[Lab], Refusal]] = {
     "host.links": _attached,
     "probe": _reached,
     "fio": _reached,
+    "host.md": _arrays,
     "drive.fail_fast": _set,
     "remap.announce": _reached,
     "remap.mount": _mounts,

@@ -8,16 +8,12 @@ from typing import Any
 
 import pytest
 
-from rackloop.clock import Deadline
-from rackloop.errors import ProductFailed
 from rackloop.lab import Lab
-from rackloop.measurement import Verdict
 from rackloop.parameters import erasure_code, number, part, size, whole
 from rackloop_fixtures import (
     DriveEraser,
     ErasureRack,
     Labels,
-    LimitsUnknown,
     Measure,
     Progress,
     Rack,
@@ -26,13 +22,13 @@ from rackloop_fixtures import (
     code_of,
     drive_places,
     reached_drive,
+    require_recovery,
 )
 from rackloop_models.disaggregation import Shape
 from rackloop_models.local_erasure import SECTOR_BYTES, Layout, LocalStore, format_drive
 from rackloop_models.rack_erasure import RecoveryController, ServerLoss, StripeCode
 from rackloop_models.under_test import LocalStoreUnderTest, StripedStoreUnderTest
-from rackloop_oracles.recovery import Campaign, CampaignPlan, Eraser, RecoveryOracle, SystemUnderTest
-from rackloop_oracles.recovery import Progress as CampaignProgress
+from rackloop_oracles.recovery import CampaignPlan, Eraser, SystemUnderTest
 
 # Of small codes every pattern is tried, as far as ``erasures`` goes; of long ones as many by chance.
 PARAMETERS = {
@@ -174,7 +170,6 @@ def _judge(
     measure: Measure,
     progress: Progress,
 ) -> None:
-    """Raise ProductFailed where the oracle says fail, LimitsUnknown where it does not know."""
     plan = CampaignPlan(
         rack.seed,
         erasures=parameters["erasures"],
@@ -183,16 +178,4 @@ def _judge(
         together=parameters["together"],
     )
 
-    def tell(done: CampaignProgress) -> None:
-        progress(done.done, done.total, f"rounds of {done.part}")
-
-    deadline = Deadline.after(rack.clock, parameters["within_s"])
-    with RecoveryOracle(system, deadline, seed=rack.seed) as oracle:
-        result = Campaign(oracle, eraser, plan, tell).run()
-    for found in result.measurements():
-        measure(found.name, found.samples, **found.labels)
-    said = "; ".join((*result.reasons, *(f"not covered: {what}" for what in result.not_covered)))
-    if result.verdict is Verdict.FAIL:
-        raise ProductFailed(f"{result.system}: {said}")
-    if result.verdict is not Verdict.PASS:
-        raise LimitsUnknown(f"{result.system}: {said}")
+    require_recovery(rack, system, eraser, plan, parameters["within_s"], measure, progress)

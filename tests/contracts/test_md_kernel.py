@@ -12,7 +12,7 @@ from rackloop.clock import Deadline
 from rackloop.errors import HostKeyMismatch
 from rackloop.measurement import Verdict
 from rackloop_drivers.host import SshHost
-from rackloop_models.under_test import md_stripe
+from rackloop_models.under_test import MdSystem, md_stripe
 from rackloop_oracles.recovery import (
     Campaign,
     CampaignPlan,
@@ -28,7 +28,7 @@ from rackloop_oracles.recovery import (
 )
 from tests.deadlines import CLOCK
 from tests.linux_guest.machine import LinuxGuest, require_guest, running_guest
-from tests.linux_guest.md_erasers import DriveEraser, ImageEraser, ThawedSystem
+from tests.linux_guest.md_erasers import DriveEraser, ImageEraser, thawed_system
 from tests.linux_guest.md_guest import MODULES, PROGRAMS, MdGuest
 from tests.sshd_process import make_key
 
@@ -84,7 +84,7 @@ class WrongParity(DriveEraser):
 
 
 def judge(md: MdGuest, eraser: Eraser, plan: CampaignPlan) -> RecoveryResult:
-    system = ThawedSystem(md, CLOCK, size_bytes=SIZE_BYTES)
+    system = thawed_system(md, CLOCK, size_bytes=SIZE_BYTES)
     with RecoveryOracle(system, Deadline.after(CLOCK, 600), seed=SEED) as oracle:
         return Campaign(oracle, eraser, plan).run()
 
@@ -151,7 +151,7 @@ def test_silent_corruption_is_wrong_where_the_layout_says_and_not_covered(md: Md
 
 def test_a_check_counts_what_disagrees(md: MdGuest) -> None:
     with md.made(6, drives=6):
-        system = ThawedSystem(md, CLOCK, size_bytes=SIZE_BYTES)
+        system = thawed_system(md, CLOCK, size_bytes=SIZE_BYTES)
         system.put(0, bytes(SIZE_BYTES))
         system.flush()
         stripe = system.places(0)
@@ -163,7 +163,7 @@ def test_a_check_counts_what_disagrees(md: MdGuest) -> None:
         assert (found, checked(md, system)) == (UNIT_SECTORS, 0)
 
 
-def checked(md: MdGuest, system: ThawedSystem) -> int:
+def checked(md: MdGuest, system: MdSystem) -> int:
     """The sectors that a check finds to disagree, on the drives and not in memory."""
     system.forget()
     md.array.start("check")

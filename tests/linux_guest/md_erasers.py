@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rackloop.clock import Clock
@@ -71,14 +71,13 @@ class ImageEraser:
         self._corrupted.clear()
 
 
-class ThawedSystem(MdSystem):
+def thawed_system(guest: MdGuest, clock: Clock, *, size_bytes: int) -> MdSystem:
     """The array as the oracle asks it: a repair lets the kernel rebuild, by the spares there are, and not too fast."""
-
-    def __init__(self, guest: MdGuest, clock: Clock, *, size_bytes: int) -> None:
-        super().__init__(guest, guest.array, clock, rebuild_s=_REBUILD_S, size_bytes=size_bytes)
-        self._guest = guest
-
-    def repair(self, pause: Callable[[], None]) -> None:
-        """Let it, and wait."""
-        self._guest.thaw(_REBUILT_KIB_PER_S)
-        super().repair(pause)
+    return MdSystem(
+        guest,
+        guest.array,
+        clock,
+        rebuild_s=_REBUILD_S,
+        rebuild_kib_per_s=_REBUILT_KIB_PER_S,
+        size_bytes=size_bytes,
+    )

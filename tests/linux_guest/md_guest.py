@@ -18,7 +18,6 @@ MODULES = ("raid1", "raid456")
 PROGRAMS = ("sbin/mdadm",)
 
 _COMMAND_S = 60.0
-_FOLDER = "/sys/block/md0/md"
 # In a session of its own, or it would end with the command that starts it. It listens before it goes to the background;
 # setsid waits for that only where it is not all that the shell has to do.
 _SERVE = f"setsid nbdkit --ipaddr 0.0.0.0 --port {NBD_PORT} --pidfile /run/nbdkit.pid file /dev/md0 || exit"
@@ -87,11 +86,11 @@ class MdGuest:
 
     def freeze(self) -> None:
         """Have nothing rebuilt until :meth:`thaw`, as mdadm does while it changes an array."""
-        self.tell(f"echo frozen >{_FOLDER}/sync_action")
+        self.array.start("frozen")
 
     def thaw(self, kib_per_s: int = 1 << 20) -> None:
         """Have rebuilt what can be, at this speed at most."""
-        self.tell(f"cd {_FOLDER} && echo {kib_per_s} >sync_speed_max && echo idle >sync_action")
+        self.array.rebuild(most_kib_per_s=kib_per_s)
 
     def fail(self, names: Collection[str]) -> None:
         """Have drives fail and take them out, as far as the kernel lets go of them."""

@@ -42,6 +42,7 @@ VERDICTS = {
         "erasure/recovery::local": PASS,
         "erasure/recovery::stripes": PASS,
         "erasure/recovery::drives": PASS,
+        "erasure/software_raid::software_raid": PASS,
         "erasure/update::update": PASS,
         "erasure/rebuild::server_loss": PASS,
         "erasure/rebuild::throttle": PASS,

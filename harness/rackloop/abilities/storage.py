@@ -100,10 +100,11 @@ class WritableDrive:
     """A drive that may be overwritten: only the guard makes one, and it holds the device until it is closed.
 
     A context manager. Raises BadInput where anything but the guard tries to make or to copy one. One that is derived
-    from another (``rackloop.safety.tenant_exports``) permits a part of that drive, through a device of its own.
+    others (``rackloop.safety.tenant_exports``, ``array_export``) permits a part of that drive, or an array of all of
+    them, through a device of its own.
     """
 
-    __slots__ = ("_claim", "_device", "_drive_id", "_is_open", "_parent", "_serial", "_size_bytes", "_tenants")
+    __slots__ = ("_claim", "_device", "_drive_id", "_is_open", "_parents", "_serial", "_size_bytes", "_tenants")
 
     def __init__(
         self,
@@ -114,7 +115,7 @@ class WritableDrive:
         device: BlockDevice,
         claim: Claim | None,
         *,
-        parent: WritableDrive | None = None,
+        parents: tuple[WritableDrive, ...] = (),
     ) -> None:
         if token is not _MINT:
             _forged()
@@ -123,10 +124,10 @@ class WritableDrive:
         self._size_bytes = size_bytes
         self._device = device
         self._claim = claim
-        self._parent = parent
+        self._parents = parents
         self._tenants = 0
         self._is_open = True
-        if parent is not None:
+        for parent in parents:
             parent._tenants += 1  # noqa: SLF001 - one of this class
 
     def __init_subclass__(cls) -> None:
@@ -158,8 +159,8 @@ class WritableDrive:
 
     @property
     def is_derived(self) -> bool:
-        """Whether it permits a tenant's part of a drive, and is worth nothing once the drive's own is closed."""
-        return self._parent is not None
+        """Whether it permits a tenant's part of a drive, or an array, and ends once a drive's own is closed."""
+        return bool(self._parents)
 
     @property
     def has_tenants(self) -> bool:
@@ -182,8 +183,8 @@ class WritableDrive:
             if not hasattr(self, "_is_open"):
                 _forged()
             raise LabError(f"the permission to write {self._drive_id} was given back; ask the guard again")
-        if self._parent is not None:
-            self._parent.require()
+        for parent in self._parents:
+            parent.require()
         if self._claim is not None:
             self._claim.require(self._drive_id, descriptor)
 
@@ -194,8 +195,8 @@ class WritableDrive:
 
     def close(self) -> None:
         """Give the permission and the device back."""
-        if self._is_open and self._parent is not None:
-            self._parent._tenants -= 1  # noqa: SLF001 - one of this class
+        for parent in self._parents if self._is_open else ():
+            parent._tenants -= 1  # noqa: SLF001 - one of this class
         self._is_open = False
         if self._claim is not None:
             self._claim.close()

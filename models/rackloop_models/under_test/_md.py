@@ -173,18 +173,27 @@ class MdArray:
         return self.status().recovery_state()
 
     def start(self, action: str) -> None:
-        """Write ``check``, ``repair`` or ``idle`` to ``sync_action``, which takes root. Raises ToolError.
+        """Write ``check``, ``repair``, ``idle`` or ``frozen`` to ``sync_action``, which takes root. Raises ToolError.
 
-        A check compares what is in the kernel's memory, where it still is there: see :meth:`drop_caches`.
+        A check compares what is in the kernel's memory, where it still is there: see :meth:`drop_caches`. Frozen, it
+        rebuilds nothing until it is told to be idle.
         """
-        if action not in {"check", "idle", "repair"}:
-            raise BadInput(f"an md array can be told to check, to repair or to be idle, not to {action!r}")
+        if action not in {"check", "frozen", "idle", "repair"}:
+            raise BadInput(f"an md array can be told to check, to repair, to be idle or frozen, not to {action!r}")
         done = self._executor.run(("tee", f"{self._folder}/sync_action"), self._soon(), stdin=f"{action}\n")
         if done.status:
             raise ToolError(
                 f"{self.name} cannot be told to {action}: {done.stderr.strip()}; it takes root, a level with "
                 "redundancy, and that nothing else is synchronised"
             )
+
+    def rebuild(self, *, most_kib_per_s: int) -> None:
+        """Have rebuilt what can be, at this speed at most; what froze it is over. Takes root. Raises ToolError."""
+        limit = f"{self._folder}/sync_speed_max"
+        done = self._executor.run(("tee", limit), self._soon(), stdin=f"{most_kib_per_s}\n")
+        if done.status:
+            raise ToolError(f"{self.name} rebuilds at no other speed: {done.stderr.strip()}; it takes root")
+        self.start("idle")
 
     def drop_caches(self) -> None:
         """Have the kernel write out and forget what it holds of the array, so that reads come from the drives.

@@ -22,3 +22,10 @@ def test_slots_of_expanders_are_reached_by_themselves_on_mock_racks_only() -> No
     refused = {name: refusal(load_lab(name), "expander.slots") for name in ("mock", "virtual", "example-rack")}
     said = "the slots of an expander are reached by themselves on mock racks only"
     assert refused == {"mock": None, "virtual": said, "example-rack": said}
+
+
+def test_an_array_is_made_where_a_kernel_has_its_drives() -> None:
+    for name in ("virtual", "example-rack"):
+        require(load_lab(name), "host.md")
+    with pytest.raises(NotSupported, match="they have no kernel that makes an array of drives"):
+        require(load_lab("mock"), "host.md")

@@ -175,6 +175,39 @@ def test_a_check_is_asked_for_in_sysfs() -> None:
         MdArray(shell, "md0", VirtualClock()).start("explode")
 
 
+def test_a_repair_lets_a_frozen_array_rebuild_no_faster_than_it_may() -> None:
+    clock = VirtualClock()
+    shell = Shell(printed("clean"))
+    array = MdArray(shell, "md0", clock)
+    array.start("frozen")
+    system = MdSystem(MemoryBlocks(1 << 20), array, clock, rebuild_s=5, rebuild_kib_per_s=4096)
+    system.repair(lambda: None)
+    folder = "/sys/block/md0/md"
+    assert shell.told == [
+        (("tee", f"{folder}/sync_action"), "frozen\n"),
+        (("tee", f"{folder}/sync_speed_max"), "4096\n"),
+        (("tee", f"{folder}/sync_action"), "idle\n"),
+    ]
+    refusing = MdArray(Shell(printed("clean"), refuses="tee: Permission denied"), "md0", clock)
+    with pytest.raises(ToolError, match="md0 rebuilds at no other speed: tee: Permission denied; it takes root"):
+        refusing.rebuild(most_kib_per_s=1)
+
+
+def test_units_lie_on_the_drives_beneath_the_members() -> None:
+    clock = VirtualClock()
+    array = MdArray(Shell(printed("clean")), "md0", clock)
+    blocks = MemoryBlocks(1 << 20)
+    plain = MdSystem(blocks, array, clock, rebuild_s=5).places(0)
+    assert plain is not None
+    beneath = {unit.drive: (f"drive of {unit.drive}", 1 << 31) for unit in plain.units[1:]}
+    mapped = MdSystem(blocks, array, clock, rebuild_s=5, drives=beneath).places(0)
+    assert mapped is not None
+    assert mapped.units[0] == plain.units[0]
+    assert mapped.units[1:] == tuple(
+        Place(f"drive of {unit.drive}", (1 << 31) + unit.offset, unit.length) for unit in plain.units[1:]
+    )
+
+
 def test_what_the_kernel_holds_in_memory_is_dropped_by_root() -> None:
     clock = VirtualClock()
     shell = Shell(printed("clean"))

@@ -20,11 +20,18 @@ const UBERBLOCK_MAGIC: u64 = 0x00ba_b10c;
 /// Descriptions of every use of the device, of its partitions, and of devices built upon them.
 pub fn of(roots: &Roots, node: &Node) -> Vec<String> {
     let mut claims = Vec::new();
-    if node.folder.join("partition").exists() {
-        claims.push("it is a partition; give the whole drive".to_owned());
-    }
     if node.folder.join("dm").is_dir() || node.folder.join("md").is_dir() {
         claims.push("it is itself a volume or an array; give the drive beneath".to_owned());
+    }
+    claims.extend(upon(roots, node));
+    claims
+}
+
+/// The same where the device may be an array itself.
+pub fn upon(roots: &Roots, node: &Node) -> Vec<String> {
+    let mut claims = Vec::new();
+    if node.folder.join("partition").exists() {
+        claims.push("it is a partition; give the whole drive".to_owned());
     }
     if node.attribute("ro") == "1" {
         claims.push("it is read-only".to_owned());

@@ -1,18 +1,20 @@
 //! The identity of a claimed drive as read by the kernel, and its persistent names.
 //!
 //! Sources: Linux `Documentation/ABI/stable/sysfs-block` (`wwid`), SPC (vital product data page 80h: its length in bytes
-//! 2 and 3, then the unit serial number), udev's `60-persistent-storage.rules` for the names under `/dev/disk/by-id`.
+//! 2 and 3, then the unit serial number), udev's `60-persistent-storage.rules` for the names under `/dev/disk/by-id`,
+//! Linux `Documentation/admin-guide/md.rst` for an array's `uuid`.
 
 use std::fs;
 
 use crate::node::{text, Node, Roots};
 
 const SECTOR_BYTES: u64 = 512;
+const ARRAY_UUID: &str = "md/uuid";
 
-/// The expected drive. `names` are its WWN, EUI-64 and NGUID, in hexadecimal digits, lower case.
+/// The expected drive, or array by its UUID. `names` are its WWN, EUI-64 and NGUID, in hexadecimal digits, lower case.
 #[derive(Debug)]
 pub struct Wanted {
-    /// Its serial number.
+    /// Its serial number, or the UUID of an array of drives.
     pub serial: String,
     /// Its size.
     pub bytes: u64,
@@ -62,6 +64,13 @@ pub fn differences(node: &Node, wanted: &Wanted) -> Vec<String> {
     found
 }
 
+/// Whether the node is an md array that is expected as such, by its UUID.
+#[must_use]
+pub fn is_array(node: &Node, wanted: &Wanted) -> bool {
+    let uuid = node.attribute(ARRAY_UUID);
+    !uuid.is_empty() && uuid == wanted.serial
+}
+
 /// A name under `/dev/disk/by-id` that contains the drive's WWN, EUI-64, NGUID or serial, and resolves to it now.
 #[must_use]
 pub fn stable_name(roots: &Roots, node: &Node, wanted: &Wanted) -> Option<String> {
@@ -105,6 +114,7 @@ fn serial_of(node: &Node) -> Option<String> {
         node.attribute("device/serial"),
         unit,
         node.attribute("serial"),
+        node.attribute(ARRAY_UUID),
     ]
     .into_iter()
     .map(|serial| normal(&serial))

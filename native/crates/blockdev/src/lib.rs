@@ -35,6 +35,8 @@ pub enum Use {
 
 /// The open drive at `path`, once it is the expected one, and unused where it is to be written.
 ///
+/// An array is written where its caller holds the drives beneath, and expects it by its UUID.
+///
 /// # Errors
 /// Every reason why it is not the expected drive, or must not be written.
 pub fn opened(
@@ -49,8 +51,12 @@ pub fn opened(
     };
     let node = node.map_err(|reason| vec![reason])?;
     let mut reasons = differences(&node, wanted);
-    if purpose != Use::Read {
-        reasons.extend(claims_on(roots, &node));
+    match purpose {
+        Use::Read => {}
+        Use::WriteClaimed if identity::is_array(&node, wanted) => {
+            reasons.extend(claims::upon(roots, &node));
+        }
+        Use::Write | Use::WriteClaimed => reasons.extend(claims_on(roots, &node)),
     }
     if reasons.is_empty() {
         Ok(node)

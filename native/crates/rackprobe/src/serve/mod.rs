@@ -101,6 +101,23 @@ mod tests {
     }
 
     #[test]
+    fn an_array_is_written_by_its_uuid_where_the_drives_beneath_are_held() {
+        const UUID: &str = "8b2c1f5e-3a90-4f0e-9d1c-0123456789ab";
+        let tree = Tree::new();
+        tree.remove("sys/devices/sda/device/vpd_pg80");
+        tree.remove("sys/devices/sda/device/wwid");
+        tree.file("sys/devices/sda/md/uuid", &format!("{UUID}\n"));
+        assert!(opened_for(&tree, UUID, Use::WriteClaimed).is_ok());
+        let said = opened_for(&tree, UUID, Use::Write).unwrap_err();
+        assert!(said.contains("itself a volume or an array"), "{said}");
+        let said = opened_for(&tree, SERIAL, Use::WriteClaimed).unwrap_err();
+        assert!(said.contains(&format!("its serial is {UUID}")), "{said}");
+        tree.file("proc/swaps", "Filename\n/dev/sda partition 1 0 -2\n");
+        let said = opened_for(&tree, UUID, Use::WriteClaimed).unwrap_err();
+        assert!(said.contains("is swap"), "{said}");
+    }
+
+    #[test]
     fn a_file_that_is_neither_a_drive_nor_names_one_is_not_served() {
         let tree = Tree::new();
         for content in ["", "nothing", "nbd+unix:///x?nonsense"] {

@@ -1,4 +1,4 @@
-"""Permits for the tenants of one drive, derived from the one permit that the guard minted for it."""
+"""Permits for the tenants of one drive, and for an array of several, derived from those that the guard minted."""
 
 from __future__ import annotations
 
@@ -56,11 +56,29 @@ def tenant_exports(
             except LabError as error:
                 reasons.append(f"the export of tenant {region.tenant}: {error}")
             drive = (writable.drive_id, writable.serial, writable.size_bytes)
-            permits.append(held.enter_context(WritableDrive(_MINT, *drive, device, claim, parent=writable)))
+            permits.append(held.enter_context(WritableDrive(_MINT, *drive, device, claim, parents=(writable,))))
         if reasons:
             raise GuardRefused(writable.drive_id, list(dict.fromkeys(reasons)))
         held.pop_all()
     return tuple(permits)
+
+
+def array_export(drives: Sequence[WritableDrive], device: BlockDevice, uuid: str) -> WritableDrive:
+    """The permit of an array of ``drives`` and nothing else, which is reached by ``device``; to be closed.
+
+    It is good as long as each of theirs is: ``uuid`` takes the place of a serial. Raises GuardRefused with every reason
+    against it; otherwise as :meth:`WritableDrive.require` does.
+    """
+    for drive in drives:
+        drive.require()
+    name = "+".join(drive.drive_id for drive in drives)
+    reasons = [f"{drive.drive_id} is permitted by a derived permission" for drive in drives if drive.is_derived]
+    reasons += [f"{drive.drive_id} has tenants or is in an array already" for drive in drives if drive.has_tenants]
+    if not drives or len({drive.drive_id for drive in drives}) < len(drives):
+        reasons.append("an array is of several drives, each named once")
+    if reasons:
+        raise GuardRefused(name, reasons)
+    return WritableDrive(_MINT, name, uuid, device.size_bytes, device, None, parents=tuple(drives))
 
 
 def _division_reasons(writable: WritableDrive, regions: Sequence[TenantRegion]) -> Iterator[str]:

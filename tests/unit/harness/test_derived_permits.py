@@ -1,4 +1,4 @@
-"""Permits of tenants: derived from the one of their drive, for regions that are apart, and worth no more than it."""
+"""Permits of tenants and arrays: derived from those of their drives, and worth no more than they are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rackloop.abilities.inventory import SeenDrive
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, GuardRefused, LabError
 from rackloop.lab import Lab, load_lab
-from rackloop.safety import TenantRegion, tenant_exports
+from rackloop.safety import TenantRegion, array_export, tenant_exports
 from tests.unit.harness.guard_case import DEADLINE, Case, SimDevice
 
 MIB = 1 << 20
@@ -179,7 +179,7 @@ FORGERIES: dict[str, Callable[[WritableDrive], object]] = {
     "copied": copy.copy,
     "copied deeply": copy.deepcopy,
     "pickled": pickle.dumps,
-    "made by hand": lambda real: WritableDrive(object(), "d01", "RL1", MIB, real.device, None, parent=real),
+    "made by hand": lambda real: WritableDrive(object(), "d01", "RL1", MIB, real.device, None, parents=(real,)),
 }
 
 
@@ -192,3 +192,44 @@ def test_a_permit_is_not_forged(case: Case, forgery: str) -> None:
     ):
         FORGERIES[forgery](permit)
     assert not writable.has_tenants
+
+
+def against_array(drives: Sequence[WritableDrive]) -> str:
+    with pytest.raises(GuardRefused) as raised:
+        array_export(drives, export(), "8b2c")
+    return "; ".join(raised.value.reasons)
+
+
+def test_an_array_is_written_as_long_as_each_of_its_drives_may_be(case: Case) -> None:
+    device = export()
+    with case.mint() as one, Case.sound(case.lab, "d02").mint() as other:
+        permit = array_export([one, other], device, "8b2c")
+        assert (permit.drive_id, permit.serial, permit.size_bytes) == ("d01+d02", "8b2c", device.size_bytes)
+        assert permit.device is device
+        assert permit.is_derived
+        assert not permit.is_claimed
+        assert one.has_tenants
+        assert other.has_tenants
+        other.close()
+        with pytest.raises(LabError, match="permission to write d02 was given back"):
+            permit.require()
+        permit.close()
+        assert not one.has_tenants
+
+
+def test_an_array_ends_where_another_drive_took_the_place_of_one(case: Case) -> None:
+    with case.mint() as one, Case.sound(case.lab, "d02").mint() as other:
+        permit = array_export([other, one], export(), "8b2c")
+        case.device.claims[0].exchanged = "RL999999"
+        with pytest.raises(GuardRefused, match="its serial is RL999999"):
+            permit.require()
+
+
+def test_an_array_is_of_whole_drives_each_in_one(case: Case) -> None:
+    with case.mint() as one:
+        assert against_array([]) == against_array([one, one]) == "an array is of several drives, each named once"
+        (tenant,) = tenant_exports(one, regions((0, 8 * MIB)), DEADLINE)
+        assert against_array([tenant]) == "d01 is permitted by a derived permission"
+        assert against_array([one]) == "d01 has tenants or is in an array already"
+        tenant.close()
+        array_export([one], export(), "8b2c").close()
