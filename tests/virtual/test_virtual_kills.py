@@ -1,4 +1,4 @@
-"""Storms on guests that are killed in the midst, one after the other: all is mended, and nothing is held."""
+"""Runs on guests that are killed in the midst: all is mended, and nothing is held."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from rackloop.safety.undo import Journal
 from rackloop.seed import stream
 from tests.deadlines import CLOCK, soon
 from tests.e2e.command_line import CommandLine, Running
-from tests.virtual.guests import baseline_comes
+from tests.meta.tree import ROOT
+from tests.virtual.guests import baseline_comes, tell
 
 pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("three")]
 
@@ -24,6 +25,9 @@ KILLS = 3
 MOST_PHASES = 12
 # A run that mends what the one before left, and looks at a rack of guests in software, on a busy machine.
 WITHIN_S = 1800.0
+RAID = ROOT / "testplans" / "erasure" / "test_software_raid.py"
+# The first drive of the array has failed then.
+PHASES_OF_DRIVES = 2
 
 
 def has_come_to(phases: int, out: Path, running: Running) -> bool:
@@ -53,4 +57,17 @@ def test_storms_that_are_killed_are_healed(up: CommandLine, tmp_path: Path, seed
         assert healed.status == 0, healed
         assert journal.standing(LAB) == []
         assert Leases(store, LAB).held() == []
+    baseline_comes(up)
+
+
+def test_an_array_is_taken_apart_where_the_run_that_made_it_was_killed(up: CommandLine, tmp_path: Path) -> None:
+    baseline_comes(up)
+    out = tmp_path / "out"
+    running = up.start("run", RAID, "--lab", LAB, "--seed", "7", "--out", out)
+    assert soon(WITHIN_S).poll(lambda: has_come_to(PHASES_OF_DRIVES, out, running), every_s=0.05)
+    running.kill()
+    assert "active raid6 loop" in tell(up, "srv1", "cat /proc/mdstat")
+    healed = up("heal", LAB)
+    assert healed.status == 0, healed
+    assert tell(up, "srv1", "grep -c ^md /proc/mdstat; losetup -a; ls /run/rackloop-md").split() == ["0"]
     baseline_comes(up)
