@@ -24,7 +24,8 @@ WHOLE = "RACKLOOP_WHOLE_EXAMPLES"
 _SHORTENED = {
     r"rackloop run (testplans/)?(smoke|characterize|characterize-pts|erasure|qualify|direct-attached)\b": "--dry-run",
     r"rackloop run tenancy\b": "--dry-run",
-    r"rackloop lab provision mock( --undo)?$": "--roles base_tools",
+    r"rackloop lab provision mock( --undo)?$": "--roles base_tools --servers srv1",
+    r"rackloop lab provision mock (?!.*--servers)": "--servers srv1",
     r"rackloop trace replay\b": "--for 1",
     r"rackloop schedule shrink\b": "--runs 2",
     r"rackloop model (erasure tail|curves)\b": "--help",
