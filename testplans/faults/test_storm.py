@@ -73,7 +73,7 @@ def test_storm(
         )
         measure("storm.wrong", seen.wrong, server=server, job="reads")
         measure("storm.lost", seen.lost, server=server)
-        measure("storm.unexplained", unexplained, server=server, job="reads")
+        measure("storm.unexplained", unexplained.errors, errors=unexplained.uncertain, server=server, job="reads")
         measure("storm.errors", seen.errors, server=server, job="reads")
         measure("storm.stall", seen.longest_stall_s, server=server, job="reads")
     for server, result in written.results.items():
@@ -82,7 +82,7 @@ def test_storm(
         )
         # No fault that ends explains a block that does not verify.
         measure("storm.wrong", result.wrong, server=server, job="writes")
-        measure("storm.unexplained", unexplained, server=server, job="writes")
+        measure("storm.unexplained", unexplained.errors, errors=unexplained.uncertain, server=server, job="writes")
         measure("storm.errors", result.errors, server=server, job="writes")
         measure("storm.stall", result.longest_stall_s, server=server, job="writes")
     for kind in dict.fromkeys(done.fault.kind for done in played.done):

@@ -8,6 +8,7 @@ from rackloop.lazy_exports import lazy_getattr
 
 if TYPE_CHECKING:
     from rackloop_drivers.host_tools._clock import kernel_clock as kernel_clock
+    from rackloop_drivers.host_tools._clock import wall_clock as wall_clock
     from rackloop_drivers.host_tools._delivery import deliver as deliver
     from rackloop_drivers.host_tools._delivery import deliver_program as deliver_program
     from rackloop_drivers.host_tools._health import read_health as read_health

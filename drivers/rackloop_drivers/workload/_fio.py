@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from rackloop.abilities import Completed, Executor, Process
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, ToolError
-from rackloop_drivers.workload._fio_clock import WallReading, error_since, wall_reading
+from rackloop_drivers.workload._fio_clock import WallReading, known_better, wall_reading
 from rackloop_drivers.workload._fio_records import tell
 from rackloop_drivers.workload._fio_result import (
     DIRECTIONS,
@@ -189,7 +189,7 @@ class RunningFio:
         self._name = name
         self._folder = folder
         self._start = start
-        self._error_s = start.wall.error_s
+        self._wall = start.wall
         self._reported = 0
         self._last_report: dict[str, Any] | None = None
         self._is_stopped = False
@@ -206,8 +206,8 @@ class RunningFio:
 
     @property
     def started_ns(self) -> int:
-        """The start of fio, on the run's clock."""
-        return self._start.wall.run_ns
+        """The start of fio, on the run's clock; known better once it has ended."""
+        return self._wall.run_ns
 
     @property
     def said(self) -> str:
@@ -280,7 +280,7 @@ class RunningFio:
         if self._final is None:
             ended = self._process.wait(deadline)
             if self._run.interval_s is not None:
-                self._error_s = error_since(self._start.wall, self._executor, self._clock, deadline)
+                self._wall = known_better(self._start.wall, self._executor, self._clock, deadline)
             self.logs, printed = self._collect(deadline)
             tell(self._name, "json", _last_text(printed) or json.dumps(self._last_report or {}))
             jobs = self._jobs(ended, printed)
@@ -362,7 +362,7 @@ class RunningFio:
         return replace(job, transfers=transfers)
 
     def _result(self, jobs: tuple[FioJobResult, ...]) -> FioResult:
-        return FioResult(jobs, self._start.wall.run_ns, self._error_s + _LOG_ERROR_S)
+        return FioResult(jobs, self._wall.run_ns, self._wall.error_s + _LOG_ERROR_S)
 
 
 def _last_text(printed: str) -> str:

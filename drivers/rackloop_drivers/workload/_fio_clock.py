@@ -8,7 +8,10 @@ from rackloop.abilities import Executor
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import ToolError
 from rackloop_drivers.host_clock import DRIFT_PPM, ClockUnknown
-from rackloop_drivers.host_tools import name_of
+from rackloop_drivers.host_tools import name_of, wall_clock
+
+# Each further reading takes a program on the host.
+_ENOUGH_S = 5e-3
 
 
 @dataclass(frozen=True)
@@ -27,19 +30,21 @@ def wall_reading(printed: str, before_ns: int, after_ns: int) -> WallReading:
     return WallReading(int(printed) / 1e9, (before_ns + after_ns) // 2, (after_ns - before_ns) / 2e9)
 
 
-def error_since(first: WallReading, executor: Executor, clock: Clock, deadline: Deadline) -> float:
-    """The error of stamps since ``first``, in seconds, by another reading now.
+def known_better(first: WallReading, executor: Executor, clock: Clock, deadline: Deadline) -> WallReading:
+    """The same moment of the wall clock, by what is read of it now too; its error holds for all stamps since then.
 
-    Raises ClockUnknown where the wall clock was set meanwhile: no stamp says whether it is of before or behind that.
+    On a busy server the first reading, which begins fio, may have taken half a second. Raises ClockUnknown where the
+    wall clock was set meanwhile: no stamp says whether it is of before or behind that.
     """
-    before_ns = clock.now_ns()
-    printed = executor.run(("date", "+%s%N"), deadline).stdout.strip()
-    now = wall_reading(printed, before_ns, clock.now_ns())
-    passed_s = (now.run_ns - first.run_ns) / 1e9
-    off_s = abs(now.unix_s - first.unix_s - passed_s)
-    if off_s > first.error_s + now.error_s + passed_s * DRIFT_PPM / 1e6:
+    wall = wall_clock(executor, clock, deadline, enough_s=_ENOUGH_S)
+    again_ns, again_s = wall.run_ns(round(first.unix_s * 1e9)), wall.error_ns / 1e9
+    off_s = abs(again_ns - first.run_ns) / 1e9
+    drift_s = (clock.now_ns() - first.run_ns) / 1e9 * DRIFT_PPM / 1e6
+    if off_s > first.error_s + again_s + drift_s:
         raise ClockUnknown(
             f"the wall clock of {name_of(executor)} was set by about {off_s:.3f} s while fio ran: its series cannot be "
             "compared with anything; measure anew"
         )
-    return max(first.error_s, off_s + now.error_s)
+    if again_s + drift_s < first.error_s:
+        return WallReading(first.unix_s, again_ns, again_s + drift_s)
+    return WallReading(first.unix_s, first.run_ns, max(first.error_s, off_s + again_s))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -333,12 +334,28 @@ class FioRun:
         }
 
 
+# Of reads, writes and verification alike: what the kernel's block layer makes of a request that its drive, or the way
+# there, failed (blk_errors of Linux block/blk-core.c). fio by itself goes on after the first two alone.
+_FAILED = ":".join(
+    str(code)
+    for code in (
+        errno.EIO,
+        errno.EILSEQ,
+        errno.ENODATA,
+        errno.EREMOTEIO,
+        errno.ENOLINK,
+        errno.ETIMEDOUT,
+    )
+)
+GO_ON = {"continue_on_error": "all", "ignore_error": ",".join([_FAILED] * 3)}
+"""Options with which fio counts requests that a drive failed, as ``total_err``, and goes on."""
+
 _GLOBAL = {
     "thread": "1",  # no shared memory segments, and one process to signal
     "group_reporting": "1",
     "new_group": "1",  # with group_reporting: one result for each job, whatever its numjobs
     "allow_file_create": "0",
-    "continue_on_error": "all",  # count EIO and EILSEQ and go on: total_err
+    **GO_ON,
     "disable_slat": "1",
     "disable_lat": "1",
 }

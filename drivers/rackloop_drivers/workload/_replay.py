@@ -14,7 +14,7 @@ from rackloop.abilities import BlockDevice, WritableDrive
 from rackloop.clock import Deadline
 from rackloop.errors import GuardRefused, ToolError
 from rackloop_drivers.workload._fio import Fio, RunningFio
-from rackloop_drivers.workload._fio_job import device_options, job_file
+from rackloop_drivers.workload._fio_job import GO_ON, device_options, job_file
 from rackloop_drivers.workload._fio_result import FioJobResult, FioResult
 from rackloop_drivers.workload._replay_requests import Planned
 from rackloop_traces import Op
@@ -162,7 +162,7 @@ class FioReplay:
                 "thread": "1",
                 "group_reporting": "1",
                 "allow_file_create": "0",
-                "continue_on_error": "all",
+                **GO_ON,
                 "iodepth": "1",
                 "clocksource": "gettimeofday",
                 "write_lat_log": name,

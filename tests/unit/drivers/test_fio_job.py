@@ -55,6 +55,7 @@ group_reporting=1
 new_group=1
 allow_file_create=0
 continue_on_error=all
+ignore_error=5:84:61:121:67:110,5:84:61:121:67:110,5:84:61:121:67:110
 disable_slat=1
 disable_lat=1
 

@@ -156,13 +156,14 @@ class Shell:
 
 @dataclass
 class TimedServer(RecordedServer):
-    """A server that tells its time of day, and the first line of its log with both stamps."""
+    """A server that tells its time of day, its uptime between, and the first line of its log with both stamps."""
 
     shell: Shell = field(default_factory=lambda: Shell(VirtualClock()))
     first_lines: str = RAW + ISO
+    uptime: str = ""
 
     def run(self, argv: Sequence[str], deadline: Deadline, *, stdin: str = "") -> Completed:
-        return Completed(tuple(argv), 0, self.first_lines, "")
+        return Completed(tuple(argv), 0, self.uptime if "/proc/uptime" in argv[-1] else self.first_lines, "")
 
     def start(self, argv: Sequence[str]) -> Process:
         return self.shell
@@ -173,6 +174,42 @@ def test_a_kernels_clock_is_related_through_the_time_of_day() -> None:
     offset = kernel_clock(TimedServer(shell=shell), shell.clock, Deadline.after(shell.clock, 60))
     assert shell.is_killed
     assert abs(offset.offset_ns - 90_000_000_000) <= offset.error_ns <= 1_001_000
+
+
+def uptime(booted_ns: int) -> str:
+    """What a server says that booted then: two looks at its uptime, the time of day between them."""
+    return f"10.00\n{booted_ns + 10_012_000_000}\n10.02\n"
+
+
+def test_the_fraction_of_the_second_of_a_boot_that_dmesg_leaves_out_is_told_by_the_uptime() -> None:
+    """Of util-linux 2.38 on a server that booted 0.6 s into a second; its kernel's log was up to a second early."""
+    shell = Shell(VirtualClock())
+    server = TimedServer(shell=shell, uptime=uptime(BOOTED_NS + 600_000_000))
+    offset = kernel_clock(server, shell.clock, Deadline.after(shell.clock, 60))
+    assert abs(offset.offset_ns - 89_400_000_000) <= offset.error_ns <= 17_000_000
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (uptime(BOOTED_NS - 86_400_000_000_000), "a simulated server has the uptime of the machine it is on"),
+        (uptime(BOOTED_NS + 1_100_000_000), "another second"),
+        ("", "no uptime"),
+        ("x\ny\nz\n", "nonsense"),
+    ],
+)
+def test_an_uptime_that_says_something_else_is_not_listened_to(said: str, why: str) -> None:
+    shell = Shell(VirtualClock())
+    offset = kernel_clock(TimedServer(shell=shell, uptime=said), shell.clock, Deadline.after(shell.clock, 60))
+    assert abs(offset.offset_ns - 90_000_000_000) <= offset.error_ns <= 1_001_000, why
+
+
+def test_a_fraction_that_dmesg_gives_is_taken() -> None:
+    shell = Shell(VirtualClock())
+    iso = ISO.replace("02,500000", "03,100000")
+    server = TimedServer(shell=shell, first_lines=RAW + iso, uptime=uptime(BOOTED_NS))
+    offset = kernel_clock(server, shell.clock, Deadline.after(shell.clock, 60))
+    assert abs(offset.offset_ns - 89_400_000_000) <= offset.error_ns <= 1_001_000
 
 
 @pytest.mark.parametrize("first_lines", ["", RAW, RAW + "dmesg: unrecognized option\n"])
