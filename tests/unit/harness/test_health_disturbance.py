@@ -99,12 +99,16 @@ def emulate(world: World, model: str) -> None:
     world.lab = world.lab.model_copy(update={"drives": {**world.lab.drives, "d01": emulated}})
 
 
-def test_a_drive_of_qemu_that_loses_its_circuit_says_that_a_sector_cannot_be_read(world: World) -> None:
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [("QEMU NVMe Ctrl", "kernel.medium_error"), ("QEMU QEMU HARDDISK", "kernel.target_error")],
+)
+def test_a_drive_of_qemu_that_loses_its_circuit_says_so_in_its_own_way(world: World, model: str, said: str) -> None:
     swap(world)
     assert world.reached.broken == {}
-    emulate(world, "QEMU NVMe Ctrl")
+    emulate(world, model)
     reached = world.reached
-    assert reached.broken == dict.fromkeys(reached.linked, frozenset({"kernel.medium_error"}))
+    assert reached.broken == dict.fromkeys(reached.linked, frozenset({said}))
     assert Part.port("srv1", "p0") in reached.broken
     assert Part.port("srv2", "p0") not in reached.broken
 

@@ -52,9 +52,12 @@ BROKEN_BY: Mapping[str, frozenset[str]] = {
 }
 """The rules that each fault of a drive breaks, by the kind its part gives it; one that is silent breaks none."""
 
-# QEMU's NVMe drives, cut off from what they answer with, say of each read that a sector cannot be read.
-_SAID_UNLINKED: Mapping[str, frozenset[str]] = {"QEMU NVMe Ctrl": frozenset({"kernel.medium_error"})}
-# Its SAS drives say that the command was aborted, where a sector cannot be read.
+# QEMU's drives, cut off from what they answer with: NVMe says of each read that a sector cannot be read, SAS that the
+# command was aborted. That is what SAS says of a sector that cannot be read, too.
+_SAID_UNLINKED: Mapping[str, frozenset[str]] = {
+    "QEMU NVMe Ctrl": frozenset({"kernel.medium_error"}),
+    "QEMU QEMU HARDDISK": frozenset({"kernel.target_error"}),
+}
 _SAID_UNREADABLE: Mapping[str, frozenset[str]] = {"QEMU QEMU HARDDISK": frozenset({"kernel.target_error"})}
 
 
