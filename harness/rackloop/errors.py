@@ -69,6 +69,10 @@ class GuardRefused(BadInput):
         super().__init__(f"drive {drive} may not be written: " + "; ".join(self.reasons))
 
 
+class UnfitDrive(GuardRefused):
+    """The drive that is there, or another's use of it, spoke against a write that could be asked for."""
+
+
 class FaultRefused(BadInput):
     """The guard of faults refused to break something. ``reasons`` holds every reason, not the first."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from rackloop.abilities import BlockDevice, BlockUsage, Claim, Drive, DriveIdentity, WritableDrive
 from rackloop.abilities.storage import _MINT
 from rackloop.drive_identifiers import conflicts, normal_text, unique_of
-from rackloop.errors import BadInput, GuardRefused, LabError, RackloopError
+from rackloop.errors import BadInput, GuardRefused, LabError, RackloopError, UnfitDrive
 from rackloop.lab import mismatches
 from rackloop.record.acts import AskGuard
 
@@ -139,7 +139,8 @@ class Guard:
             if self._lease is not None:
                 self._lease.record_attempt(drive_id, reasons)
             if reasons:
-                raise GuardRefused(drive_id, reasons)
+                is_writable = drive_id in self._lab.drives and self._lab.drives[drive_id].scratch
+                raise (UnfitDrive if is_writable else GuardRefused)(drive_id, reasons)
             held.pop_all()
             serial = normal_text(identity.serial)
             return WritableDrive(_MINT, drive_id, serial, identity.size_bytes, bound, claim)

@@ -13,7 +13,7 @@ import pytest
 
 from rackloop.abilities import BlockUsage, Claim, Drive, DriveIdentity, WritableDrive, storage
 from rackloop.clock import Deadline, VirtualClock
-from rackloop.errors import BadInput, GuardRefused, LabError
+from rackloop.errors import BadInput, GuardRefused, LabError, UnfitDrive
 from rackloop.lab import Lab
 from rackloop.record import ActAnnounced, ActDone, ActLog, EventLog, read_events
 from rackloop.safety import Guard
@@ -200,6 +200,15 @@ def test_every_reason_is_said_not_the_first(case: Case) -> None:
         assert any(part in reason for reason in found), (part, found)
     assert len(found) == len(set(found))
     assert any("I/O would go to srv2.p0" in reason for reason in found)
+
+
+@pytest.mark.parametrize("is_scratch", [True, False])
+def test_a_drive_that_is_unfit_is_told_from_one_that_must_not_be_asked_for(case: Case, is_scratch: bool) -> None:
+    """In a test the first is the lab's doing, the second the test's."""
+    case.describe("d01", scratch=is_scratch).reports(serial="RL000009")
+    with pytest.raises(GuardRefused) as refused:
+        case.mint()
+    assert isinstance(refused.value, UnfitDrive) == is_scratch
 
 
 def test_slots_of_two_expanders_may_have_one_number(case: Case) -> None:

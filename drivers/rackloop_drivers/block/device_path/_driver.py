@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rackloop.abilities import BlockUsage, DriveIdentity
-from rackloop.errors import GuardRefused, LabError
+from rackloop.errors import LabError, UnfitDrive
 from rackloop_drivers.block.device_path._topology import BlockTopology
 from rackloop_drivers.block.device_path._zfs import zfs_label_at
 
@@ -121,7 +121,7 @@ class PathClaim:
         except OSError as error:
             raise LabError(f"no drive at {self._path} any more: {error.strerror}; was it taken out?") from error
         if _which(there) != self._claimed:
-            raise GuardRefused(drive_id, [f"{self._path} leads to another device than the one that was claimed"])
+            raise UnfitDrive(drive_id, [f"{self._path} leads to another device than the one that was claimed"])
 
     def close(self) -> None:
         """Let others claim it; closing twice does nothing."""

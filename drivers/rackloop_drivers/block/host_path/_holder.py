@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rackloop.abilities import Host, Process
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import GuardRefused, LabError, ProtocolError, ToolError
+from rackloop.errors import GuardRefused, LabError, ProtocolError, ToolError, UnfitDrive
 from rackloop.native import find_binary
 from rackloop_drivers.block.host_path._identity_options import identity_options
 from rackloop_drivers.block.host_path._streaming_host import StreamingHost
@@ -63,7 +63,7 @@ class Holder:
                 raise LabError(f"the process that held {self._node} is gone; ask the guard again") from error
             reasons = self._answer("checked", Deadline.after(self._clock, self._within_s))["reasons"]
         if reasons:
-            raise GuardRefused(drive_id, [str(reason) for reason in reasons])
+            raise UnfitDrive(drive_id, [str(reason) for reason in reasons])
 
     def close(self) -> None:
         """Let others claim the drive; closing twice does nothing."""
