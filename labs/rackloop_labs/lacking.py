@@ -78,7 +78,7 @@ OFFERS: Mapping[str, Callable[[Lab], Refusal]] = {
     "host.links": _attached,
     "probe": _reached,
     "fio": _reached,
-    "host.md": _arrays,
+    "host.raid": _arrays,
     "drive.fail_fast": _set,
     "remap.announce": _reached,
     "remap.mount": _mounts,

@@ -51,7 +51,7 @@ MEASURES = {
 
 pytestmark = pytest.mark.rackloop(
     purpose="have drives of a kernel's RAID fail in every way it promises to survive, and more, and verify every byte",
-    requires=["host.md", "blocks.harness"],
+    requires=["host.raid", "blocks.harness"],
     destructive=True,
     time_class="minutes",
 )

@@ -26,6 +26,6 @@ def test_slots_of_expanders_are_reached_by_themselves_on_mock_racks_only() -> No
 
 def test_an_array_is_made_where_a_kernel_has_its_drives() -> None:
     for name in ("virtual", "example-rack"):
-        require(load_lab(name), "host.md")
+        require(load_lab(name), "host.raid")
     with pytest.raises(NotSupported, match="they have no kernel that makes an array of drives"):
-        require(load_lab("mock"), "host.md")
+        require(load_lab("mock"), "host.raid")
