@@ -80,18 +80,18 @@ def _booted(executor: Executor, deadline: Deadline) -> tuple[int, int]:
     booted_ns = (wall_us - int(raw[1]) * 1_000_000 - int(raw[2])) * _NS_PER_US
     if iso[2] != raw[2]:
         return booted_ns, _NS_PER_US
-    # The boot seems to have been at a full second. Where the uptime says so too, or nothing of it, so be it.
-    least_ns, most_ns = _booted_by_uptime(executor, deadline)
-    if booted_ns <= most_ns and least_ns < booted_ns + _NS_PER_S:
-        return (least_ns + most_ns) // 2, (most_ns - least_ns) // 2
+    # The boot seems to have been at a full second; the uptime says where in that second it was.
+    by_uptime = _booted_by_uptime(executor, deadline)
+    if by_uptime is not None and booted_ns <= by_uptime[1] and by_uptime[0] < booted_ns + _NS_PER_S:
+        return sum(by_uptime) // 2, (by_uptime[1] - by_uptime[0]) // 2
     return booted_ns, _NS_PER_US
 
 
-def _booted_by_uptime(executor: Executor, deadline: Deadline) -> tuple[int, int]:
-    """The earliest and the latest moment of the boot, by the time of day and the uptime; of no server, 0."""
+def _booted_by_uptime(executor: Executor, deadline: Deadline) -> tuple[int, int] | None:
+    """The earliest and the latest moment of the boot, by the time of day and the uptime; None where neither is told."""
     said = executor.run(["sh", "-c", _UPTIME], deadline).stdout.split()
     ups = [_UP.fullmatch(each) for each in said[::2]]
     if len(said) != 3 or not said[1].isdigit() or None in ups:
-        return 0, 0
+        return None
     before_ns, after_ns = (int(up[1]) * _NS_PER_S + int(up[2]) * _UPTIME_STEP_NS for up in ups if up is not None)
     return int(said[1]) - after_ns - _UPTIME_STEP_NS, int(said[1]) - before_ns

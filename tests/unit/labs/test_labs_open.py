@@ -56,8 +56,8 @@ def test_fixed_cabling_has_a_map_and_refuses_the_rest_with_its_reason(state: Lab
             # By its place or its WWN, which the description gives all.
             **{f"drive:{name}": {"media_error"} for name in lab.drives},
             # A controller or an outlet gives a new start, a controller pulses an NMI.
-            "server:node1": {"crash", "hang", "nmi"},
-            "server:node2": {"crash", "hang"},
+            "server:node1": {"crash", "hang", "md_array", "nmi"},
+            "server:node2": {"crash", "hang", "md_array"},
         }
         with pytest.raises(NotSupported, match="has no switch, so that no drive"):
             bench.announce([1])
