@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 from rackloop.abilities import Completed, Executor, Process
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, ToolError
+from rackloop_drivers.host_tools import name_of
 from rackloop_drivers.workload._fio_clock import WallReading, known_better, wall_reading
 from rackloop_drivers.workload._fio_records import tell
 from rackloop_drivers.workload._fio_result import (
@@ -42,6 +43,11 @@ OLDEST = (3, 31)
 _VERSION = re.compile(r"fio-(\d+)\.(\d+)")
 _SAID_CHARACTERS = 2000
 _INTERRUPTED = 128
+_KILLED = 137
+_WHY_KILLED = (
+    "; was the server out of memory, or did this machine stand still for so long that the server's watchdog ended what "
+    "it had begun there?"
+)
 # What ends a job whose NBD connection is closed; no drive answers with these.
 _NOT_OF_THE_DRIVE = frozenset({-1, errno.ENOTCONN, errno.ECONNRESET, errno.EPIPE, errno.ESHUTDOWN})
 # A log's stamp is two times rounded down to milliseconds, when the job began and how long it ran since.
@@ -335,7 +341,8 @@ class RunningFio:
         is_done = ended.status == 0 or (self._is_stopped and ended.status == _INTERRUPTED)
         ended_by_io = 0 < ended.status < _INTERRUPTED and any(job.error for job in jobs)
         if not (is_done or ended_by_io) or any(job.error in _NOT_OF_THE_DRIVE for job in jobs):
-            raise ToolError(f"fio gave up: {tail}")
+            hint = _WHY_KILLED if ended.status == _KILLED else ""
+            raise ToolError(f"{name_of(self._executor)}: fio gave up: {tail}{hint}")
         return jobs
 
     def _with_series(self, number: int, job: FioJobResult, logs: dict[str, str]) -> FioJobResult:

@@ -181,6 +181,13 @@ def test_a_status_report_does_not_stand_for_a_killed_fio(name: str) -> None:
         run(Host(report=recorded(name), status=-9))
 
 
+def test_a_fio_that_a_servers_watchdog_may_have_ended_says_so() -> None:
+    with pytest.raises(
+        ToolError, match=r"fio gave up: fio ended with status 137 and said: Killed; .*server's watchdog"
+    ):
+        run(Host(report=recorded("eio.json"), status=137, complaint="Killed\n"))
+
+
 def test_json_that_breaks_off_is_told() -> None:
     with pytest.raises(ToolError, match=r"breaks off.*disk full.*fio ended with status 0"):
         run(Host(report=recorded("eio.json")[:5000]))
