@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rackloop_drivers.block._nbd import NbdExport as NbdExport
     from rackloop_drivers.block.device_path import BlockTopology as BlockTopology
     from rackloop_drivers.block.device_path import DevicePath as DevicePath
+    from rackloop_drivers.block.host_path import ArrayDevice as ArrayDevice
     from rackloop_drivers.block.host_path import HostPath as HostPath
     from rackloop_drivers.block.host_path import SharedPath as SharedPath
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rackloop.abilities import BlockUsage, DriveIdentity, Executor
 from rackloop.clock import Clock
-from rackloop_drivers.block.host_path import Serving
+from rackloop_drivers.block.host_path._serving import Serving
 from rackloop_drivers.host_tools import name_of
 
 
