@@ -39,7 +39,7 @@ baseline: {srv1: {p0: d01, p1: d02}, srv2: {p0: d03, p1: exp1}}
 PARTS = {
     "drive:d01": ("media_error", "dead", "hang", "slow", "corrupt", "crash_on_remap"),
     "drive:d06": ("hang",),
-    "server:srv1": ("crash", "hang"),
+    "server:srv1": ("crash", "hang", "md_array"),
     "network:srv1": ("partition",),
     "bmc:srv1": ("unreachable",),
     "control": ("lost",),
@@ -168,6 +168,11 @@ def test_the_power_of_a_drive_reaches_its_link_too(world: World) -> None:
     assert world.reached == Disturbed(parts(server_ports={("srv1", "p0")}, drives={"d01"}), parts(drives={"d01"}))
 
 
+def test_an_array_that_a_server_makes_takes_no_link(world: World) -> None:
+    break_as(world, "server:srv1", "md_array")
+    assert world.reached == Disturbed()
+
+
 def test_the_power_of_the_switch_reaches_every_link(world: World) -> None:
     cut(world, "switch")
     assert world.reached.linked.drives == set(world.lab.drives)
@@ -192,8 +197,9 @@ def test_a_broken_drive_explains_what_its_fault_breaks_there_and_where_it_is_rea
     assert reached == replace(Disturbed(), broken=reached.broken)
 
 
-def test_a_sas_drive_of_qemu_aborts_the_read_of_a_broken_sector_and_no_other_drive_may(world: World) -> None:
-    break_as(world, "drive:d01", "media_error")
+@pytest.mark.parametrize("kind", ["media_error", "hang"])
+def test_a_sas_drive_of_qemu_aborts_what_a_fault_fails_and_no_other_drive_may(world: World, kind: str) -> None:
+    break_as(world, "drive:d01", kind)
     assert "kernel.target_error" not in world.reached.broken[D01]
     emulate(world, "QEMU QEMU HARDDISK")
     assert "kernel.target_error" in world.reached.broken[D01]

@@ -52,13 +52,15 @@ BROKEN_BY: Mapping[str, frozenset[str]] = {
 }
 """The rules that each fault of a drive breaks, by the kind its part gives it; one that is silent breaks none."""
 
-# QEMU's drives, cut off from what they answer with: NVMe says of each read that a sector cannot be read, SAS that the
-# command was aborted. That is what SAS says of a sector that cannot be read, too.
-_SAID_UNLINKED: Mapping[str, frozenset[str]] = {
+# What QEMU's drives say of a request that comes back failed, for a link that is down, a hang that ended or a bad
+# sector: NVMe that a sector cannot be read, SAS that the command was aborted.
+_SAID_FAILED: Mapping[str, frozenset[str]] = {
     "QEMU NVMe Ctrl": frozenset({"kernel.medium_error"}),
     "QEMU QEMU HARDDISK": frozenset({"kernel.target_error"}),
 }
-_SAID_UNREADABLE: Mapping[str, frozenset[str]] = {"QEMU QEMU HARDDISK": frozenset({"kernel.target_error"})}
+_FAILS_REQUESTS = frozenset({"hang", "media_error"})
+# An array that a test has a server make, journalled as faults are, takes no link.
+_LEAVES_LINKS = frozenset({"md_array"})
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ def disturbed(lab: Lab, entries: Iterable[Entry]) -> Disturbed:
     for entry in made:
         reach.add(entry)
     linked = Parts(part for part in reach.linked if part.kind in _LINKED)
-    if said := frozenset[str]().union(*(_SAID_UNLINKED.get(lab.drives[name].model, ()) for name in linked.drives)):
+    if said := frozenset[str]().union(*(_SAID_FAILED.get(lab.drives[name].model, ()) for name in linked.drives)):
         reach.broken |= {part: reach.broken.get(part, frozenset()) | said for part in linked}
     return Disturbed(linked, reach.powered, reach.broken)
 
@@ -126,14 +128,14 @@ class _Reach:
         match part.kind:
             case PartKind.DRIVE:
                 rules = BROKEN_BY.get(fault["kind"], frozenset())
-                if rules is _UNREADABLE:
-                    rules |= _SAID_UNREADABLE.get(self._lab.drives[part.name].model, frozenset())
+                if fault["kind"] in _FAILS_REQUESTS:
+                    rules |= _SAID_FAILED.get(self._lab.drives[part.name].model, frozenset())
                 for reached in (found for found in reach_of(self._lab, part, self._circuits) if found.kind in _LINKED):
                     self.broken[reached] = self.broken.get(reached, frozenset()) | rules
             case PartKind.SERVER if fault["kind"] in {"crash", "nmi"}:
                 self.broken[part] = frozenset({"kernel.panic", "kernel.oops"})
                 self._power(part)
-            case PartKind.SERVER:
+            case PartKind.SERVER if fault["kind"] not in _LEAVES_LINKS:
                 self.linked |= [Part.port(part.name, port) for port in self._lab.servers[part.name].ports]
             case PartKind.CABLING:
                 for number in fault["ports"]:
