@@ -168,6 +168,13 @@ def test_the_power_of_a_drive_reaches_its_link_too(world: World) -> None:
     assert world.reached == Disturbed(parts(server_ports={("srv1", "p0")}, drives={"d01"}), parts(drives={"d01"}))
 
 
+@pytest.mark.parametrize("kind", ["dead", "hang", "media_error"])
+def test_an_nvme_drive_of_qemu_calls_what_a_fault_fails_an_unreadable_sector(world: World, kind: str) -> None:
+    emulate(world, "QEMU NVMe Ctrl")
+    break_as(world, "drive:d01", kind)
+    assert "kernel.medium_error" in world.reached.broken[D01]
+
+
 def test_an_array_that_a_server_makes_takes_no_link(world: World) -> None:
     break_as(world, "server:srv1", "md_array")
     assert world.reached == Disturbed()

@@ -52,13 +52,13 @@ BROKEN_BY: Mapping[str, frozenset[str]] = {
 }
 """The rules that each fault of a drive breaks, by the kind its part gives it; one that is silent breaks none."""
 
-# What QEMU's drives say of a request that comes back failed, for a link that is down, a hang that ended or a bad
-# sector: NVMe that a sector cannot be read, SAS that the command was aborted.
+# What QEMU's drives say of a request that comes back failed, for a link that is down, a hang that ended, a drive
+# that is dead or a bad sector: NVMe that a sector cannot be read, SAS that the command was aborted.
 _SAID_FAILED: Mapping[str, frozenset[str]] = {
     "QEMU NVMe Ctrl": frozenset({"kernel.medium_error"}),
     "QEMU QEMU HARDDISK": frozenset({"kernel.target_error"}),
 }
-_FAILS_REQUESTS = frozenset({"hang", "media_error"})
+_FAILS_REQUESTS = frozenset({"dead", "hang", "media_error"})
 # An array that a test has a server make, journalled as faults are, takes no link.
 _LEAVES_LINKS = frozenset({"md_array"})
 

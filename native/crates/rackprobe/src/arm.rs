@@ -218,7 +218,11 @@ impl Prober {
             "idle_ns": seen.last_back_ns.map(|back_ns| done.submit_ns.saturating_sub(back_ns)),
         });
         let mounted = match &self.file_system {
-            Some(kind) => mounted::first_file(&self.name, kind, &arm.expected),
+            Some(kind) => {
+                let opened = self.target.as_ref().and_then(Target::path);
+                let device = opened.as_deref().unwrap_or(&self.name);
+                mounted::first_file(&self.name, device, kind, &arm.expected)
+            }
             None => mounted::nothing(),
         };
         merge(&mut event, mounted);

@@ -2,6 +2,7 @@
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
@@ -37,6 +38,7 @@ impl Node {
 
 /// An open device or file and its I/O threads. A thread that is blocked in the kernel is abandoned.
 pub struct FileTarget {
+    file: Arc<File>,
     node: Node,
     bytes: u64,
     next_id: u64,
@@ -66,6 +68,7 @@ impl FileTarget {
             std::thread::spawn(move || serve(&file, &incoming, &outgoing));
         }
         Ok(Self {
+            file,
             node,
             bytes,
             next_id: 0,
@@ -77,6 +80,11 @@ impl FileTarget {
     /// The node that was opened.
     pub fn node(&self) -> Node {
         self.node
+    }
+
+    /// A path that leads to what was opened and to nothing else, whatever becomes of its name.
+    pub fn path(&self) -> String {
+        format!("/proc/self/fd/{}", self.file.as_raw_fd())
     }
 
     pub fn bytes(&self) -> u64 {

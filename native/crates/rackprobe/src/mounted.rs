@@ -15,7 +15,6 @@ use rustix::mount::{
 use sector::{judge, Expected, Verdict, SECTOR_BYTES};
 use serde_json::{json, Value};
 
-use crate::by_path;
 use crate::clock::{now_ns, sleep_until, Waits};
 
 /// The file that is read: an identified sector, the first of its drive.
@@ -24,18 +23,19 @@ const LETS_GO_WITHIN_NS: u64 = 1_000_000_000;
 const LOOKS_EVERY_NS: u64 = 1_000_000;
 
 /// Mount the file system of type `kind` on `device`, read its first file, unmount it; the fields of the event.
-pub fn first_file(device: &str, kind: &str, expected: &Expected) -> Value {
-    let device = by_path::present(device);
+///
+/// The device is the one that was read: udev takes the name away for a moment when the drive goes that had it before.
+pub fn first_file(name: &str, device: &str, kind: &str, expected: &Expected) -> Value {
     let waits = Waits::of_this_thread();
     let waited_ns = waits.so_far_ns();
-    let read = read_first(&device, kind);
+    let read = read_first(device, kind);
     let mounted_ns = now_ns();
     let waited_ns = waits
         .so_far_ns()
         .zip(waited_ns)
         .map(|(now, before)| now - before);
     let outcome = read.and_then(|buffer| match judge(buffer.as_ref(), 0, expected).verdict {
-        Verdict::Right => unmounted(&device),
+        Verdict::Right => unmounted(device),
         verdict => Err(format!(
             "the file {FIRST_FILE} is {}, not the expected drive's",
             verdict.name()
@@ -46,7 +46,7 @@ pub fn first_file(device: &str, kind: &str, expected: &Expected) -> Value {
             json!({"mounted_ns": mounted_ns, "mount_waited_ns": waited_ns, "mount_error": null})
         }
         Err(message) => {
-            json!({"mounted_ns": null, "mount_waited_ns": null, "mount_error": format!("{device}: {message}")})
+            json!({"mounted_ns": null, "mount_waited_ns": null, "mount_error": format!("{name}: {message}")})
         }
     }
 }

@@ -91,6 +91,14 @@ impl Target {
         }
     }
 
+    /// A path that leads to what was opened, whatever becomes of its name; `None` for an export.
+    pub fn path(&self) -> Option<String> {
+        match &self.backend {
+            Backend::Nbd { .. } => None,
+            Backend::File(file) => Some(file.path()),
+        }
+    }
+
     /// Size in bytes.
     pub fn bytes(&self) -> u64 {
         match &self.backend {
