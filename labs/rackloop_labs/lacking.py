@@ -47,18 +47,15 @@ def _reached(lab: Lab) -> Refusal:
     return f"no path says what is at {ports}: add paths: to {', '.join(without)}"
 
 
-def _mounts(lab: Lab) -> Refusal:
-    """A kernel mounts what it has as a block device."""
-    if lab.kind is LabKind.MOCK:
-        return f"the servers of {lab.name} are simulated: they have no kernel that mounts a drive"
-    return _reached(lab)
+def _by_kernel(does: str) -> Callable[[Lab], Refusal]:
+    """The refusal of what a kernel ``does`` with block devices of its own, by labs without one."""
 
+    def refusal(lab: Lab) -> Refusal:
+        if lab.kind is LabKind.MOCK:
+            return f"the servers of {lab.name} are simulated: they have no kernel that {does}"
+        return _reached(lab)
 
-def _arrays(lab: Lab) -> Refusal:
-    """A kernel makes arrays of what it has as block devices."""
-    if lab.kind is LabKind.MOCK:
-        return f"the servers of {lab.name} are simulated: they have no kernel that makes an array of drives"
-    return _reached(lab)
+    return refusal
 
 
 def _set(lab: Lab) -> Refusal:
@@ -78,10 +75,10 @@ OFFERS: Mapping[str, Callable[[Lab], Refusal]] = {
     "host.links": _attached,
     "probe": _reached,
     "fio": _reached,
-    "host.raid": _arrays,
+    "host.raid": _by_kernel("makes an array of drives"),
     "drive.fail_fast": _set,
     "remap.announce": _reached,
-    "remap.mount": _mounts,
+    "remap.mount": _by_kernel("mounts a drive"),
     "remap.timeline": _reached,
     "blocks.harness": _reached,
     **{ability: _simulated(ability) for ability in OF_EQUIPMENT},

@@ -37,16 +37,10 @@ array() {
 take_apart() {
     tries=20
     while found=$(array) && [ -n "$found" ]; do
-        tries=$((tries - 1))
-        mdadm --stop --quiet "/dev/$found" && continue
         [ "$tries" -gt 0 ] || return 1
-        sleep 0.2
+        tries=$((tries - 1))
+        mdadm --stop --quiet "/dev/$found" || sleep 0.2
     done
-}
-
-assemble() {
-    # shellcheck disable=SC2046 - names of loop devices
-    mdadm --assemble --force --run --quiet "/dev/md/$name" $(ours | sed 's:^:/dev/:')
 }
 
 for tool in mdadm losetup; do
@@ -72,7 +66,8 @@ begin)
         # Of what lay there before, nothing is taken for an array.
         mdadm --zero-superblock --force --quiet "/dev/$loop" 2>/dev/null
     done
-    # shellcheck disable=SC2046 - names of loop devices
+    # Names of loop devices.
+    # shellcheck disable=SC2046
     mdadm --create "/dev/md/$name" --run --quiet --metadata=1.2 --bitmap=none --homehost=rackloop --name="$name" \
         --level="$level" --chunk="$chunk_kib" --raid-devices="$drives" --spare-devices="$spares" \
         $(ours | sed 's:^:/dev/:')
@@ -84,7 +79,10 @@ show)
     while read -r loop drive offset; do echo "drive $loop $drive $offset"; done <"$made"
     ;;
 assemble)
-    take_apart && assemble
+    take_apart || exit
+    # Names of loop devices.
+    # shellcheck disable=SC2046
+    mdadm --assemble --force --run --quiet "/dev/md/$name" $(ours | sed 's:^:/dev/:')
     ;;
 fail)
     found=$(array)
