@@ -17,7 +17,7 @@ from rackloop.abilities import Completed, Executor, Process
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, ToolError
 from rackloop_drivers.host_tools import name_of
-from rackloop_drivers.workload._fio_clock import WallReading, known_better, wall_reading
+from rackloop_drivers.workload._fio_clock import ENOUGH_S, WallReading, known_better, wall_reading
 from rackloop_drivers.workload._fio_records import tell
 from rackloop_drivers.workload._fio_result import (
     DIRECTIONS,
@@ -212,8 +212,17 @@ class RunningFio:
 
     @property
     def started_ns(self) -> int:
-        """The start of fio, on the run's clock; known better once it has ended."""
+        """The start of fio, on the run's clock; known better once it has ended, or its clock was read again."""
         return self._wall.run_ns
+
+    def read_clock_again(self, deadline: Deadline) -> float:
+        """The error of ``started_ns`` in seconds, once the host's clock was read again if it was known but roughly.
+
+        Raises ClockUnknown where the clock was set meanwhile.
+        """
+        if self._wall.error_s > ENOUGH_S:
+            self._wall = known_better(self._wall, self._executor, self._clock, deadline)
+        return self._wall.error_s
 
     @property
     def said(self) -> str:
@@ -286,7 +295,7 @@ class RunningFio:
         if self._final is None:
             ended = self._process.wait(deadline)
             if self._run.interval_s is not None:
-                self._wall = known_better(self._start.wall, self._executor, self._clock, deadline)
+                self._wall = known_better(self._wall, self._executor, self._clock, deadline)
             self.logs, printed = self._collect(deadline)
             tell(self._name, "json", _last_text(printed) or json.dumps(self._last_report or {}))
             jobs = self._jobs(ended, printed)
@@ -342,7 +351,7 @@ class RunningFio:
         ended_by_io = 0 < ended.status < _INTERRUPTED and any(job.error for job in jobs)
         if not (is_done or ended_by_io) or any(job.error in _NOT_OF_THE_DRIVE for job in jobs):
             hint = _WHY_KILLED if ended.status == _KILLED else ""
-            raise ToolError(f"{name_of(self._executor)}: fio gave up: {tail}{hint}")
+            raise ToolError(f"fio gave up on {name_of(self._executor)}: {tail}{hint}")
         return jobs
 
     def _with_series(self, number: int, job: FioJobResult, logs: dict[str, str]) -> FioJobResult:

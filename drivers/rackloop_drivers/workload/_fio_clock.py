@@ -10,8 +10,8 @@ from rackloop.errors import ToolError
 from rackloop_drivers.host_clock import DRIFT_PPM, ClockUnknown
 from rackloop_drivers.host_tools import name_of, wall_clock
 
-# Each further reading takes a program on the host.
-_ENOUGH_S = 5e-3
+# The error of a reading that no other is taken for: each takes a program on the host.
+ENOUGH_S = 5e-3
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def known_better(first: WallReading, executor: Executor, clock: Clock, deadline:
     On a busy server the first reading, which begins fio, may have taken half a second. Raises ClockUnknown where the
     wall clock was set meanwhile: no stamp says whether it is of before or behind that.
     """
-    wall = wall_clock(executor, clock, deadline, enough_s=_ENOUGH_S)
+    wall = wall_clock(executor, clock, deadline, enough_s=ENOUGH_S)
     again_ns, again_s = wall.run_ns(round(first.unix_s * 1e9)), wall.error_ns / 1e9
     off_s = abs(again_ns - first.run_ns) / 1e9
     drift_s = (clock.now_ns() - first.run_ns) / 1e9 * DRIFT_PPM / 1e6

@@ -138,21 +138,26 @@ class FioFleet:
 
         try:
             _on_all({host: partial(begin, host) for host in runs})
+            errors = _on_all({host: partial(fio.read_clock_again, deadline) for host, fio in started.items()})
             agreed_ns = self._clock.now_ns() + round((_AHEAD_S + _AHEAD_PER_HOST_S * len(runs)) * 1e9)
             _on_all({host: partial(_release, fio, agreed_ns, deadline) for host, fio in started.items()})
         except BaseException:
             for fio in started.values():
                 fio.kill()
             raise
-        return RunningFleet(started, agreed_ns)
+        return RunningFleet(started, agreed_ns, max(errors.values()))
 
 
 class RunningFleet:
-    """A fleet whose I/O has begun, or will at ``agreed_ns``. Leaving a ``with`` block kills what still runs."""
+    """A fleet whose I/O has begun, or will at ``agreed_ns``. Leaving a ``with`` block kills what still runs.
 
-    def __init__(self, running: Mapping[str, RunningFio], agreed_ns: int) -> None:
+    No host begins earlier than ``release_error_s`` before that: to this its clock was known when it was told.
+    """
+
+    def __init__(self, running: Mapping[str, RunningFio], agreed_ns: int, release_error_s: float) -> None:
         self.running = running
         self.agreed_ns = agreed_ns
+        self.release_error_s = release_error_s
 
     def __enter__(self) -> Self:
         return self

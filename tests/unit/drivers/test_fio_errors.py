@@ -157,7 +157,7 @@ def test_an_io_error_that_ends_its_job_is_a_result_too() -> None:
 
 
 def test_a_refused_connection_is_not_a_run_without_errors() -> None:
-    with pytest.raises(ToolError, match=r"gave up: fio ended with status 1 and said: nbd_connect_uri: refused"):
+    with pytest.raises(ToolError, match=r"gave up on .*: fio ended with status 1 and said: nbd_connect_uri: refused"):
         run(Host(report=recorded("refused.json"), status=1, complaint="nbd_connect_uri: refused\n"))
 
 
@@ -177,13 +177,13 @@ def test_a_killed_fio_is_told_with_its_signal(report: str) -> None:
 
 @pytest.mark.parametrize("name", ["interrupted.json", "eio.json"])
 def test_a_status_report_does_not_stand_for_a_killed_fio(name: str) -> None:
-    with pytest.raises(ToolError, match="gave up: fio was killed by signal 9"):
+    with pytest.raises(ToolError, match=r"gave up on .*: fio was killed by signal 9"):
         run(Host(report=recorded(name), status=-9))
 
 
 def test_a_fio_that_a_servers_watchdog_may_have_ended_says_so() -> None:
     with pytest.raises(
-        ToolError, match=r"fio gave up: fio ended with status 137 and said: Killed; .*server's watchdog"
+        ToolError, match=r"fio gave up on .*: fio ended with status 137 and said: Killed; .*server's watchdog"
     ):
         run(Host(report=recorded("eio.json"), status=137, complaint="Killed\n"))
 
