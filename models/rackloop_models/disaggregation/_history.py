@@ -51,6 +51,8 @@ class Located:
 class Io:
     """One I/O of a client. ``record`` names what was written or read, ``crc`` its content; ``ok`` is its outcome.
 
+    One that ``gave_up`` was not done in the time that its client had for it.
+
     ``io`` numbers it where a policy chose for it. ``server`` is the one that answered, ``asked_s`` the moment at which
     the request that it answered went to it, later than ``began_s`` where others were tried before or a drive had to
     come first.
@@ -66,6 +68,7 @@ class Io:
     ok: bool
     asked_s: float
     io: int | None = None
+    gave_up: bool = False
 
 
 @dataclass(frozen=True)

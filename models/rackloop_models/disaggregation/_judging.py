@@ -11,27 +11,32 @@ from rackloop_models.disaggregation._history import History
 
 @dataclass(frozen=True)
 class Judgement:
-    """The result of a rule on a history: how often it could have been broken, and a sentence for each time it was."""
+    """The result of a rule on a history: how often it could have been broken, and a sentence for each time it was.
+
+    ``unsure`` has a sentence for each time of which that cannot be said.
+    """
 
     rule: str
     verdict: Verdict
     seen: int
     broken: tuple[str, ...] = ()
+    unsure: tuple[str, ...] = ()
 
     @property
     def reason(self) -> str:
         """The reasons why it is no pass, in words."""
         if self.verdict is Verdict.PASS:
             return ""
-        return "; ".join(self.broken) or "nothing was seen that could have broken it"
+        return "; ".join((*self.broken, *self.unsure)) or "nothing was seen that could have broken it"
 
 
 @dataclass(frozen=True)
 class Findings:
-    """The findings of a rule: how many occasions there were to break it, and what was broken."""
+    """The findings of a rule: how many occasions there were to break it, what was broken, and what may have been."""
 
     seen: int
     broken: Sequence[str]
+    unsure: Sequence[str] = ()
 
 
 Rule = Callable[[History], Findings]
@@ -44,8 +49,10 @@ def judged(rules: Iterable[tuple[str, Rule]], history: History) -> list[Judgemen
         try:
             found = rule(history)
         except Exception as error:  # noqa: BLE001 - a crashed oracle is unknown, whatever it crashed on
-            judgements.append(Judgement(name, Verdict.UNKNOWN, 0, (f"the rule itself failed: {error!r}",)))
+            why = f"the rule itself failed: {error!r}"
+            judgements.append(Judgement(name, Verdict.UNKNOWN, 0, unsure=(why,)))
             continue
-        verdict = Verdict.FAIL if found.broken else Verdict.PASS if found.seen else Verdict.UNKNOWN
-        judgements.append(Judgement(name, verdict, found.seen, tuple(found.broken)))
+        is_sure = found.seen and not found.unsure
+        verdict = Verdict.FAIL if found.broken else Verdict.PASS if is_sure else Verdict.UNKNOWN
+        judgements.append(Judgement(name, verdict, found.seen, tuple(found.broken), tuple(found.unsure)))
     return judgements

@@ -241,6 +241,18 @@ def test_lost_wrong_failed_and_unread_io_is_found() -> None:
     assert io_verdict(rule) is Verdict.UNKNOWN
 
 
+def test_io_that_its_client_gave_up_is_for_the_longest_io_to_judge() -> None:
+    rule = "no I/O is lost"
+    given_up = replace(READ, ok=False, gave_up=True, ended_s=READ.began_s + 20)
+    assert io_verdict(rule, IO, READ, given_up) is Verdict.UNKNOWN
+    assert io_verdict(rule, IO, given_up) is Verdict.UNKNOWN, "whether it can be read is not known"
+    assert io_verdict(rule, IO, replace(READ, crc=8), given_up) is Verdict.FAIL
+    rules = elastic_rules(SHAPE, DAMPING, within_s=MOVE_S, with_io=True)
+    (judgement,) = (each for each in judged(rules, History([IO, READ, given_up])) if each.rule == rule)
+    assert not judgement.broken
+    assert "was given up after 20 s; see the longest I/O" in judgement.reason
+
+
 def test_a_rule_that_crashes_is_unknown() -> None:
     def crashing(_history: History) -> None:
         raise ZeroDivisionError("oh")
