@@ -1,12 +1,15 @@
 """The relation of a host's clock to the run's: how far one is from the other, and how well that is known.
 
 In an exchange the host shows its clock between two stamps of the run's. Each bounds the offset, and together, with how
-fast two clocks can drift apart, the moment of any stamp of the host's. Nothing is assumed of how long either way takes.
+fast the two clocks drift apart, the moment of any stamp of the host's. Nothing is assumed of how long either way takes.
+The drift between exchanges at which both kernels steered their clocks alike is what these say; elsewhere it is the most
+that kernels steer.
 """
 
 from __future__ import annotations
 
 from bisect import bisect
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -14,12 +17,8 @@ from threading import Lock
 
 from rackloop.errors import RackloopError
 from rackloop.inspection.timeline import ClockOffset
+from rackloop_drivers.clock_rate import ANY_RATE, DRIFT_PPM, Exchange, Rate, Spell
 
-DRIFT_PPM = 500
-"""The largest drift between two clocks: kernels steer theirs by no more."""
-
-# The time that passes on a clock which runs slow by as much is longer by one part more.
-_SLACK_PPM = DRIFT_PPM + 1
 _RESOLUTION_NS = 1
 # A clock that has not been looked at for so long may have jumped and come back.
 _KNOWN_FOR_NS = 60_000_000_000
@@ -32,25 +31,6 @@ _TIME_NAMESPACE = Path("/proc/self/ns/time")
 
 class ClockUnknown(RackloopError):
     """A host's stamps cannot be compared with others: how its clock stands to the run's is not known."""
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """The host's clock showed ``theirs_ns`` between two stamps of the run's clock.
-
-    ``boot_id`` is that of the host; ``clock_id`` is equal for all that read the same clock of the same kernel.
-    """
-
-    sent_ns: int
-    theirs_ns: int
-    received_ns: int
-    boot_id: str | None = None
-    clock_id: str | None = None
-
-    @property
-    def width_ns(self) -> int:
-        """The time that both ways took together."""
-        return self.received_ns - self.sent_ns
 
 
 @dataclass(frozen=True)
@@ -97,6 +77,8 @@ class HostClock:
         self._own = own
         self._exchanges: list[Exchange] = []
         self._shown: list[int] = []
+        self._spells: list[Spell] = []
+        self._last_ns: int | None = None
         self._broken: str | None = None
         self._lock = Lock()
 
@@ -110,13 +92,31 @@ class HostClock:
     def _is_own(self) -> bool:
         return self._own is not None and bool(self._exchanges) and self._exchanges[0].clock_id == self._own
 
+    def is_of(self, boot_id: str | None, clock_id: str | None) -> bool:
+        """Whether exchanges with these may be added: it is still known, and theirs."""
+        with self._lock:
+            first = self._exchanges[0] if self._exchanges else None
+            return self._broken is None and first is not None and (first.boot_id, first.clock_id) == (boot_id, clock_id)
+
     def add(self, exchange: Exchange) -> None:
-        """Take in one exchange more, made after all before it."""
+        """Take in one exchange more."""
         with self._lock:
             if self._broken is None and (why := self._contradiction(exchange)) is not None:
                 self._broken = why
-            self._exchanges.append(exchange)
-            self._shown.append(exchange.theirs_ns)
+            place = bisect(self._shown, exchange.theirs_ns)
+            spell = self._spell_at(place, exchange.steering)
+            spell.add(exchange)
+            self._exchanges.insert(place, exchange)
+            self._shown.insert(place, exchange.theirs_ns)
+            self._spells.insert(place, spell)
+            self._last_ns = max(exchange.received_ns, self._last_ns or exchange.received_ns)
+
+    def _spell_at(self, place: int, steering: str | None) -> Spell:
+        """The spell of an exchange that comes to this place: that of a neighbour steered alike, or one of its own."""
+        for neighbour in self._spells[max(0, place - 1) : place + 1]:
+            if neighbour.steering == steering:
+                return neighbour
+        return Spell(steering)
 
     def moment(self, theirs_ns: int) -> Moment:
         """The moment at which the host's clock showed this. Raises ClockUnknown where it is unknown."""
@@ -155,7 +155,7 @@ class HostClock:
     def is_fresh(self, now_ns: int, within_ns: int) -> bool:
         """Whether it was last looked at within so long of this moment of the run's clock."""
         with self._lock:
-            return bool(self._exchanges) and now_ns - self._exchanges[-1].received_ns <= within_ns
+            return self._last_ns is not None and now_ns - self._last_ns <= within_ns
 
     def _require(self) -> None:
         if self._broken is not None:
@@ -166,17 +166,33 @@ class HostClock:
     def _bounds(self, theirs_ns: int) -> tuple[int, int]:
         """The earliest and the latest moment of a stamp."""
         near = self._nearest(theirs_ns, _NEIGHBOURS)
-        low_ns = max(_earliest(exchange, theirs_ns) for exchange in near)
-        high_ns = min(_latest(exchange, theirs_ns) for exchange in near)
+        if (spell := self._spell_around(theirs_ns)) is not None:
+            alike = [self._exchanges[place] for place in near if self._spells[place] is spell]
+            low_ns, high_ns = _allowed(alike, theirs_ns, spell.rate)
+            if low_ns <= high_ns:
+                return low_ns, high_ns
+            spell.give_up()
+        low_ns, high_ns = _allowed([self._exchanges[place] for place in near], theirs_ns, ANY_RATE)
         if low_ns > high_ns:
             raise ClockUnknown(f"{_jumped(self._host, low_ns - high_ns)}: its stamps cannot be compared with others")
         return low_ns, high_ns
 
-    def _nearest(self, theirs_ns: int, most: int) -> list[Exchange]:
-        """At most so many exchanges before a stamp, and so many behind it. Raises ClockUnknown where all are far."""
+    def _spell_around(self, theirs_ns: int) -> Spell | None:
+        """The spell of the exchanges before and behind a stamp; None where it is not one and the same."""
         place = bisect(self._shown, theirs_ns)
-        near = self._exchanges[max(0, place - most) : place + most]
-        nearest_ns = min(abs(theirs_ns - exchange.theirs_ns) for exchange in near)
+        before = self._spells[place - 1] if place else None
+        if place and self._shown[place - 1] == theirs_ns:
+            return before
+        return before if place < len(self._spells) and self._spells[place] is before else None
+
+    def _nearest(self, theirs_ns: int, most: int) -> range:
+        """The places of at most so many exchanges before a stamp, and so many behind it.
+
+        Raises ClockUnknown where all are far.
+        """
+        place = bisect(self._shown, theirs_ns)
+        near = range(max(0, place - most), min(place + most, len(self._shown)))
+        nearest_ns = min(abs(theirs_ns - self._shown[one]) for one in near)
         if nearest_ns > _KNOWN_FOR_NS:
             raise ClockUnknown(
                 f"the clock of {self._host} was last looked at {nearest_ns / 1e9:.0f} s from a stamp of its: it cannot "
@@ -191,11 +207,11 @@ class HostClock:
         first = self._exchanges[0]
         if exchange.boot_id != first.boot_id or exchange.clock_id != first.clock_id:
             return f"{self._host} has booted since its clock was first looked at"
-        for before in self._exchanges[-_NEIGHBOURS:]:
-            early_ns = _earliest(before, exchange.theirs_ns) - exchange.received_ns
-            late_ns = exchange.sent_ns - _latest(before, exchange.theirs_ns)
-            if (jumped_ns := max(early_ns, late_ns)) > 0 or exchange.theirs_ns < before.theirs_ns:
-                return _jumped(self._host, max(jumped_ns, before.theirs_ns - exchange.theirs_ns))
+        place = bisect(self._shown, exchange.theirs_ns)
+        near = self._exchanges[max(0, place - _NEIGHBOURS) : place + _NEIGHBOURS]
+        low_ns, high_ns = _allowed(near, exchange.theirs_ns, ANY_RATE)
+        if (jumped_ns := max(low_ns - exchange.received_ns, exchange.sent_ns - high_ns)) > 0:
+            return _jumped(self._host, jumped_ns)
         return self._not_own(exchange)
 
     def _not_own(self, exchange: Exchange) -> str | None:
@@ -211,17 +227,14 @@ def _drift(first: Exchange, last: Exchange) -> Drift:
     return Drift(faster_ns / passed_ns * 1e6, (first.width_ns + last.width_ns) / 2 / passed_ns * 1e6)
 
 
-def _earliest(exchange: Exchange, theirs_ns: int) -> int:
-    return exchange.sent_ns + theirs_ns - exchange.theirs_ns - _slack_ns(exchange, theirs_ns)
-
-
-def _latest(exchange: Exchange, theirs_ns: int) -> int:
-    return exchange.received_ns + theirs_ns - exchange.theirs_ns + _slack_ns(exchange, theirs_ns)
-
-
-def _slack_ns(exchange: Exchange, theirs_ns: int) -> int:
-    """The nanoseconds by which the clocks may have drifted apart between an exchange and a stamp."""
-    return abs(theirs_ns - exchange.theirs_ns) * _SLACK_PPM // 1_000_000 + _RESOLUTION_NS
+def _allowed(exchanges: Iterable[Exchange], theirs_ns: int, rate: Rate) -> tuple[int, int]:
+    """The earliest and the latest moment of a stamp that each of these allows."""
+    lows, highs = [], []
+    for exchange in exchanges:
+        least_ns, most_ns = rate.passed_ns(theirs_ns - exchange.theirs_ns)
+        lows.append(exchange.sent_ns + least_ns - _RESOLUTION_NS)
+        highs.append(exchange.received_ns + most_ns + _RESOLUTION_NS)
+    return max(lows), min(highs)
 
 
 def _jumped(host: str, by_ns: int) -> str:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from rackloop.abilities import Executor
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import ToolError
-from rackloop_drivers.host_clock import DRIFT_PPM, ClockUnknown
+from rackloop_drivers.clock_rate import DRIFT_PPM
+from rackloop_drivers.host_clock import ClockUnknown
 from rackloop_drivers.host_tools import name_of, wall_clock
 
 # The error of a reading that no other is taken for: each takes a program on the host.

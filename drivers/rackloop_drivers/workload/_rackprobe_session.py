@@ -8,25 +8,34 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
+from threading import Lock
 from types import TracebackType
 from typing import NoReturn, Self, TypeVar
+from weakref import WeakKeyDictionary
 
 from rackloop.abilities import Completed, Executor, Process
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, ProtocolError, ToolError
-from rackloop_drivers.host_clock import Exchange, HostClock, own_clock_id
+from rackloop_drivers.clock_rate import Exchange, own_steering
+from rackloop_drivers.host_clock import ClockUnknown, HostClock, own_clock_id
 from rackloop_drivers.host_tools import name_of
 from rackloop_drivers.workload._rackprobe_results import STAMPS, Event, build, on_clock, parse_line
 
 _T = TypeVar("_T")
 _END_GRACE_S = 5.0
-# A few tell the offset better than one; more tell little more.
+# A few tell the offset better than one; more are worth their time where it takes milliseconds to ask.
 _EXCHANGES = 8
+_MOST_EXCHANGES = 32
+_ENOUGH_NS = 500_000
 # So long a look at the host's clock is good for; also at one's own: a host that was resumed may have another.
 _AGAIN_S = 1.0
+_SOON_S = 0.25
 _STARTED = 0
 _BAD_INPUT = 2
 _TARGET_FAILED = 3
+# All sessions of a host look at one clock: the longer it is known the better its rate is.
+_CLOCKS: WeakKeyDictionary[Executor, HostClock] = WeakKeyDictionary()
+_CLOCKS_LOCK = Lock()
 
 
 def raise_failure(completed: Completed) -> NoReturn:
@@ -46,6 +55,7 @@ class _ClockSaid:
     t_ns: int
     boot_id: str | None
     clock_id: str | None
+    steering: str | None
 
 
 class ProbeSession:
@@ -56,6 +66,7 @@ class ProbeSession:
 
     def __init__(self, executor: Executor, clock: Clock, argv: Sequence[str]) -> None:
         self._clock = clock
+        self._executor = executor
         self.host_clock = HostClock(name_of(executor), own_clock_id())
         self._exchange_numbers = count(1)
         # What the probe says first answers what started it.
@@ -111,13 +122,24 @@ class ProbeSession:
     def _ready(self, deadline: Deadline) -> Event:
         """Wait until the probe is ready, and relate the host's clock to the run's; its event."""
         event = self._expect_event("ready", deadline)
-        self._take_exchange(_STARTED, event, self._clock.now_ns())
-        self._relate(deadline)
+        received_ns = self._clock.now_ns()
+        said = build(_ClockSaid, event)
+        with _CLOCKS_LOCK:
+            known = _CLOCKS.get(self._executor)
+            if known is not None and known.is_of(said.boot_id, said.clock_id):
+                self.host_clock = known
+            else:
+                _CLOCKS[self._executor] = self.host_clock
+        self._take_exchange(_STARTED, event, received_ns)
+        self._relate(deadline, most=_MOST_EXCHANGES)
         return event
 
     def _take_exchange(self, number: int, event: Event, received_ns: int) -> None:
         said = build(_ClockSaid, event)
-        self.host_clock.add(Exchange(self._sent_ns.pop(number), said.t_ns, received_ns, said.boot_id, said.clock_id))
+        own = None if said.steering is None else own_steering()
+        steering = None if own is None else f"{own}, {said.steering}"
+        sent_ns = self._sent_ns.pop(number)
+        self.host_clock.add(Exchange(sent_ns, said.t_ns, received_ns, said.boot_id, said.clock_id, steering))
 
     def _ask_clock(self) -> int:
         """Begin an exchange; its answer is taken as it comes. A probe that has ended is not asked."""
@@ -127,32 +149,46 @@ class ProbeSession:
             self._process.write_line(json.dumps({"op": "clock", "id": number}))
         return number
 
-    def _relate(self, deadline: Deadline, exchanges: int = _EXCHANGES) -> None:
-        """Look at the host's clock so often, keeping what else it says meanwhile; once where it is the run's own."""
-        for _ in range(exchanges):
+    def _relate(self, deadline: Deadline, least: int = _EXCHANGES, most: int = _EXCHANGES) -> None:
+        """Look at the host's clock so often, keeping what else it says meanwhile; once where it is the run's own.
+
+        At ``most``, until it is known well.
+        """
+        for asked in range(1, most + 1):
             number = self._ask_clock()
             while number in self._sent_ns:
                 if not self._read(deadline):
                     return
-            if self.host_clock.is_own:
+            if self.host_clock.is_own or (asked >= least and self._is_well_known()):
                 return
 
+    def _is_well_known(self) -> bool:
+        """Whether more looks at the host's clock would tell little more, or nothing at all."""
+        try:
+            return self.host_clock.is_own or self.host_clock.offset().error_ns <= _ENOUGH_NS
+        except ClockUnknown:
+            return True
+
     def _followed(self) -> Iterator[Event]:
-        """The probe's events as they come; its host's clock is looked at every second. For a thread of its own."""
+        """The probe's events as they come; its host's clock is looked at now and then. For a thread of its own."""
         while True:
             with contextlib.suppress(DeadlineExceeded):
-                yield self._next_event(Deadline.after(self._clock, _AGAIN_S))
+                yield self._next_event(Deadline.after(self._clock, self._again_s))
             if not self._is_related() and not self._sent_ns:
                 self._ask_clock()
 
+    @property
+    def _again_s(self) -> float:
+        return _AGAIN_S if self._is_well_known() else _SOON_S
+
     def _is_related(self) -> bool:
-        """Whether the host's clock was looked at within the last second."""
-        return self.host_clock.is_fresh(self._clock.now_ns(), round(_AGAIN_S * 1e9))
+        """Whether the host's clock was looked at within the last second, or less where it is known but roughly."""
+        return self.host_clock.is_fresh(self._clock.now_ns(), round(self._again_s * 1e9))
 
     def _relate_again(self, deadline: Deadline) -> None:
         """Look at the host's clock once more; at one that is the run's own now and then."""
         if not (self.host_clock.is_own and self._is_related()):
-            self._relate(deadline, exchanges=2)
+            self._relate(deadline, least=2, most=2)
 
     def _related(self, kind: type[_T], event: Event) -> _T:
         """The value that ``event`` describes, its stamps on the run's clock. Raises ClockUnknown where they cannot."""

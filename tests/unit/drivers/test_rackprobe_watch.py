@@ -40,15 +40,16 @@ class Probe:
         self.ahead_ns = 3600 * S
         self.boot_id = "b"
         self._questions: SimpleQueue[int] = SimpleQueue()
-        self.say("ready")
 
     def start(self, _argv: Sequence[str]) -> Probe:
+        self._lines = SimpleQueue()
+        self.say("ready")
         return self
 
     def say(self, event: str, **fields: Any) -> None:
         """Print an event with the time."""
         now_ns = self._clock.now_ns() + self.ahead_ns
-        whose = {"boot_id": self.boot_id, "clock_id": self.boot_id}
+        whose = {"boot_id": self.boot_id, "clock_id": self.boot_id, "steering": "0 10000"}
         self._lines.put(json.dumps({"event": event, "t_ns": now_ns, **whose, **fields}))
 
     def pass_the_time(self) -> None:
@@ -119,6 +120,18 @@ def test_a_clock_that_became_another_leaves_nothing_to_compare(ahead_ns: int, bo
             watch.result(soon(clock))
         with pytest.raises(ClockUnknown, match=why):
             assert watch.started_ns
+
+
+def test_all_sessions_of_a_host_know_its_clock_by_all_exchanges_until_it_has_booted() -> None:
+    clock = VirtualClock(start_ns=S)
+    probe = Probe(clock)
+    clocks = []
+    for probe.boot_id in ("b", "b", "b2"):
+        with watched(clock, probe) as watch:
+            probe.pass_the_time()
+            clocks.append(watch.host_clock)
+    assert clocks[0] is clocks[1]
+    assert clocks[2] is not clocks[1]
 
 
 def test_a_probe_that_fails_is_told_to_whoever_asks_next_and_after() -> None:

@@ -14,7 +14,8 @@ from rackloop.abilities import Applied
 from rackloop.errors import LabError, NotConnected
 from rackloop.lab import Lab, load_lab
 from rackloop.record import Stage
-from rackloop_drivers.host_clock import ClockUnknown, Exchange, HostClock, Moment
+from rackloop_drivers.clock_rate import Exchange
+from rackloop_drivers.host_clock import ClockUnknown, HostClock, Moment
 from rackloop_drivers.workload import DeviceEvent
 from rackloop_labs.uevent_log import SUBSYSTEMS, UeventLog
 from tests.deadlines import soon

@@ -16,6 +16,7 @@ mod record;
 mod relate;
 mod remap;
 mod serve;
+mod steering;
 mod swap;
 mod tally;
 mod target;

@@ -1,4 +1,5 @@
-//! Readings of this machine's clock for another that relates its own to it: a stamp, and whose clock it is of.
+//! Readings of this machine's clock for another that relates its own to it: a stamp, whose clock it is of, and how that
+//! is steered.
 
 use std::sync::OnceLock;
 
@@ -6,6 +7,7 @@ use serde_json::{json, Value};
 
 use crate::clock::now_ns;
 use crate::lines::emit;
+use crate::steering::steering;
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 const TIME_NAMESPACE: &str = "/proc/self/ns/time";
@@ -48,10 +50,11 @@ fn here() -> &'static Identity {
     HERE.get_or_init(Identity::here)
 }
 
-/// An event that carries a stamp, with what says of which clock it is.
+/// An event that carries a stamp, with what says of which clock it is, and how that is steered.
 pub fn identified(mut event: Value) -> Value {
     event["boot_id"] = json!(here().boot_id);
     event["clock_id"] = json!(here().clock_id);
+    event["steering"] = json!(steering());
     event
 }
 
