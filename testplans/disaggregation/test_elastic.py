@@ -40,6 +40,8 @@ from rackloop_models.disaggregation import (
 from rackloop_traces import open_trace
 
 DAY_S = 86_400.0
+# Of the pause between two I/Os, what the load of the day takes away at its peak.
+_BUSY_SHARE = 5 / 6
 # Without a trace the load is a made-up day. A trace is stretched to one.
 PARAMETERS = {
     "trace": text("", "the trace that gives the day's load; a synthetic day where empty", longest=1024),
@@ -51,6 +53,9 @@ PARAMETERS = {
         7200.0, "time that fewer servers must suffice before one is released, in the day's time", most=86_400, unit="s"
     ),
     "remap_s": number(2.0, "duration of a move in the model", least=0.001, most=3600, unit="s"),
+    "pause_s": number(
+        0.06, "pause between a client's I/Os without load, a sixth of it at the peak", least=0, most=3600, unit="s"
+    ),
     "within_s": number(
         10.0, "deadline for a moved drive to be served again on the rack", least=0.1, most=3600, unit="s"
     ),
@@ -131,7 +136,8 @@ def test_elastic(
         share = 0.0
         taken = []
         began_s = storage.now_s()
-        with storage.repeating([client.step for client in clients], lambda: 0.06 - 0.05 * share):
+        steps = [client.step for client in clients]
+        with storage.repeating(steps, lambda: parameters["pause_s"] * (1 - _BUSY_SHARE * share)):
             for step, load in enumerate(loads):
                 storage.sleep(began_s + load.t_s / speed - storage.now_s())
                 share, t_s, before = load.share, storage.now_s(), controller.active
