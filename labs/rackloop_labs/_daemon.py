@@ -55,7 +55,10 @@ def start(
                     stdout=log,
                     stderr=log,
                     pass_fds=passed,
-                    start_new_session=True,
+                    # Kernels share the processor out among sessions, and one that works little may wait for seconds for
+                    # another (see rackloop_labs.virtual_rack.precedence): a run and its own lab are of one session.
+                    start_new_session=not leashed,
+                    process_group=0 if leashed else None,
                 )
         except OSError as error:
             raise LabError(f"lab {lab.name} cannot be started: {error.strerror}; look at {state.directory}") from error

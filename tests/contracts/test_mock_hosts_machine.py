@@ -125,6 +125,7 @@ def test_a_lab_that_is_killed_takes_its_servers_with_it(tmp_path: Path) -> None:
     mock = MockLab(lab, CLOCK, state)
     mock.up(seed=1)
     rack = MockRack(lab, state)
+    assert os.getsid(rack.endpoints["pid"]) == rack.endpoints["pid"], "a lab that stays up is of no terminal"
     rack.says("srv1", "echo stale > ~/file; nohup sleep 600 > /dev/null 2>&1 &")
     os.kill(rack.endpoints["pid"], signal.SIGKILL)
     deadline = soon(30)
@@ -134,6 +135,12 @@ def test_a_lab_that_is_killed_takes_its_servers_with_it(tmp_path: Path) -> None:
     with running_mock_rack(tmp_path) as rack:
         assert rack.says("srv1", "ls -A /root") == ""
         assert not memory.exists()
+
+
+def test_a_lab_that_ends_with_its_run_is_of_one_session_with_it_and_hears_no_ctrl_c(tmp_path: Path) -> None:
+    with running_mock_rack(tmp_path) as rack:
+        lab = rack.endpoints["pid"]
+        assert (os.getsid(lab), os.getpgid(lab)) == (os.getsid(0), lab)
 
 
 def test_without_bubblewrap_one_line_names_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

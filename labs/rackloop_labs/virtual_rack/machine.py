@@ -16,6 +16,7 @@ from qemu.qmp import EventListener, QMPClient, QMPError
 
 from rackloop.errors import LabError
 from rackloop_labs.virtual_rack.image import DISK, INITRD, KERNEL, MEMORY, STATE
+from rackloop_labs.virtual_rack.precedence import give_way
 from rackloop_labs.virtual_rack.prerequisites import QEMU, found
 from rackloop_labs.virtual_rack.recipe import AGENT_PORT, FIRST_SLOT, GuestRecipe
 from rackloop_labs.virtual_rack.storage_network import StoragePort
@@ -142,7 +143,9 @@ class Machine:
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.PIPE,
                 pass_fds=(qmp_there.fileno(), agent_there.fileno()),
+                start_new_session=True,
             )
+        await give_way(process.pid)
         machine = cls(name, files, process, await asyncio.open_unix_connection(sock=agent_here))
         try:
             await machine._qmp.connect(qmp_here)
