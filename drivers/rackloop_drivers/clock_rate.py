@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 DRIFT_PPM = 500
 """The largest drift between two clocks: kernels steer theirs by no more."""
@@ -14,7 +16,7 @@ WANDER_PPM = 20
 A quartz changes by a part per million a degree at most, and a server's has some ten degrees more under load.
 """
 
-# A pair that is further apart says nothing of a rate today.
+# Rates are taken from one exchange of each five seconds, the quickest, of the last ten minutes.
 _ANCHOR_EVERY_NS = 5_000_000_000
 _ANCHORS = 120
 _ADJUSTED = 0xA001  # ADJ_OFFSET_SS_READ
@@ -44,14 +46,20 @@ def own_steering() -> str | None:
 
     None while it slews an offset away besides, or where the system does not say.
     """
+    adjtimex = _adjtimex()
+    said, adjusted = _Timex(), _Timex(modes=_ADJUSTED)
+    if adjtimex is None or adjtimex(ctypes.byref(said)) < 0 or adjtimex(ctypes.byref(adjusted)) < 0:
+        return None
+    return None if said.offset or adjusted.offset else f"{said.freq} {said.tick}"
+
+
+@cache
+def _adjtimex() -> Callable[..., int] | None:
+    """The C library's adjtimex, looked up once: exchanges come many a second."""
     try:
-        adjtimex = ctypes.CDLL(None).adjtimex
+        return ctypes.CDLL(None).adjtimex
     except (OSError, AttributeError):
         return None
-    said, adjusted = _Timex(), _Timex(modes=_ADJUSTED)
-    if adjtimex(ctypes.byref(said)) < 0 or adjtimex(ctypes.byref(adjusted)) < 0 or said.offset or adjusted.offset:
-        return None
-    return f"{said.freq} {said.tick}"
 
 
 @dataclass(frozen=True)

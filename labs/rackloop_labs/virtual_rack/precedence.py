@@ -15,8 +15,8 @@ _TRIES = 20
 async def give_way(pid: int) -> None:
     """Have the session of ``pid`` give way to other sessions, where the kernel groups work by them (``sched(7)``).
 
-    Of two groups with the same precedence, one that works little may wait for seconds for one that never rests: its
-    share of a core is what it used of late, and a moment's work is a long debt with a small share.
+    A session's weight on a core is the share of its work that it did there of late. Where that is little, the core
+    holds a moment's work against it for seconds while a session of the same precedence has work all the time.
     """
     autogroup = Path(f"/proc/{pid}/autogroup")
     for _ in range(_TRIES):

@@ -72,11 +72,7 @@ def no_io_is_lost(history: History) -> Findings:
     ios = history.of(Io)
     given_up = [io for io in ios if io.gave_up]
     written = {io.record: io.crc for io in ios if io.is_write and io.ok}
-    failed = [
-        f"{'write' if io.is_write else 'read'} of {io.record} at {io.began_s:g} s failed"
-        for io in ios
-        if not io.ok and not io.gave_up
-    ]
+    failed = [f"{_named(io)} failed" for io in ios if not io.ok and not io.gave_up]
     reads = [io for io in ios if not io.is_write and io.ok]
     wrong = [
         f"{io.record} was read at {io.ended_s:g} s with other content than was written"
@@ -86,11 +82,14 @@ def no_io_is_lost(history: History) -> Findings:
     lost = sorted(written.keys() - {io.record for io in [*reads, *given_up]})
     unread = [f"{record} was written and never read again" for record in lost]
     unsure = [
-        f"{'write' if io.is_write else 'read'} of {io.record} at {io.began_s:g} s was given up after "
-        f"{io.ended_s - io.began_s:.0f} s; see the longest I/O for whose time that was"
+        f"{_named(io)} was given up after {io.ended_s - io.began_s:.0f} s; see the longest I/O for whose time that was"
         for io in given_up
     ]
     return Findings(len(reads), [*failed, *wrong, *unread], unsure)
+
+
+def _named(io: Io) -> str:
+    return f"{'write' if io.is_write else 'read'} of {io.record} at {io.began_s:g} s"
 
 
 def always_mapped_or_moving(drives: tuple[str, ...], within_s: float, history: History) -> Findings:
