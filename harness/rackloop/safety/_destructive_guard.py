@@ -64,9 +64,10 @@ class Leased(Protocol):
     """The lease that a drive is to be written under, as the guard asks it."""
 
     def refusals(self, drive_id: str, through: str) -> Sequence[str]:
-        """The reasons, asked of the store, not to write the drive: it is not in the lease, the lease is over.
+        """The reasons, asked of the store, not to write the drive: the lease is over, the drive is out of service.
 
         ``through`` is the server port that leads there, ``srv1.p0``, or the server where its port cannot be told.
+        Raises GuardRefused where the drive is not in the lease: that is the fault of the test, not of the lab.
         """
         ...
 
@@ -180,11 +181,9 @@ def require_may_disturb(lab: Lab, lease: object | None) -> None:
 
 def lease_refusals(lease: Leased | None, drive_id: str, through: str) -> list[str]:
     """The reasons not to write the drive under ``lease`` by way of ``through``; empty where there are none."""
-    return (
-        ["it is not leased; lease the rack, or the server that has it"]
-        if lease is None
-        else [*lease.refusals(drive_id, through)]
-    )
+    if lease is None:
+        return ["it is not leased; lease the rack, or the server that has it"]
+    return [*lease.refusals(drive_id, through)]
 
 
 def refusals(lab: Lab, drive_id: str, found: Evidence, seen: Sequence[DriveIdentity] = ()) -> list[str]:

@@ -76,9 +76,9 @@ REASONS: dict[str, tuple[Callable[[Case], object], str]] = {
         "no drive of that name; it has d01, d02,",
     ),
     "not leased": (lambda case: setattr(case, "lease", None), "it is not leased; lease the rack"),
-    "not in the lease": (
-        lambda case: setattr(case, "lease", EverythingLeased(reasons=["it is not in lease 1a2b, which has srv2"])),
-        "not in lease 1a2b",
+    "a lease that is over": (
+        lambda case: setattr(case, "lease", EverythingLeased(reasons=["lease 1a2b is over: released"])),
+        "lease 1a2b is over",
     ),
     "model": (lambda case: case.reports(model="OTHER SSD"), "the model is described as 'RL SATA SSD', the drive"),
     "serial": (lambda case: case.reports(serial="RL000009"), "described as 'RL000001', the drive reports 'RL000009'"),
@@ -209,6 +209,23 @@ def test_a_drive_that_is_unfit_is_told_from_one_that_must_not_be_asked_for(case:
     with pytest.raises(GuardRefused) as refused:
         case.mint()
     assert isinstance(refused.value, UnfitDrive) == is_scratch
+
+
+def test_a_drive_that_is_not_in_the_lease_must_not_be_asked_for(case: Case) -> None:
+    reason = "it is not in lease 1a2b, which has srv2"
+
+    class OfOthers(EverythingLeased):
+        """A lease without the drive."""
+
+        def refusals(self, drive_id: str, through: str) -> list[str]:
+            raise GuardRefused(drive_id, [reason])
+
+    case.lease = OfOthers()
+    with pytest.raises(GuardRefused, match="1a2b") as refused:
+        case.mint()
+    assert not isinstance(refused.value, UnfitDrive)
+    assert case.lease.attempts == [("d01", (reason,))]
+    assert case.device.claims == []
 
 
 def test_slots_of_two_expanders_may_have_one_number(case: Case) -> None:

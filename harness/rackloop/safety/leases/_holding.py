@@ -8,7 +8,7 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
 
 from rackloop.clock import Deadline
-from rackloop.errors import BadInput, LabError
+from rackloop.errors import BadInput, GuardRefused, LabError
 from rackloop.lab import Part, Parts
 from rackloop.safety.leases._holder import Holder
 from rackloop.safety.leases._lease import Lease, LeaseLost, RackLeased, Ticket
@@ -96,14 +96,14 @@ class HeldLease:
     def refusals(self, drive_id: str, through: str) -> list[str]:
         """The reasons why the drive may not be written under this lease, asked of the store.
 
-        Also one that is out of service, or that is reached ``through`` a server or a port that is.
+        Also that it is out of service, or reached ``through`` a server or port that is. Raises GuardRefused as Leased.
         """
         try:
             self.require()
         except LeaseLost as lost:
             return [str(lost)]
         if drive_id not in self.parts.drives:
-            return [f"it is not in lease {self._lease.id}, which has {self.parts}"]
+            raise GuardRefused(drive_id, [f"it is not in lease {self._lease.id}, which has {self.parts}"])
         return [
             str(out)
             for part, out in OutOfServiceStore(self.leases.store, self.leases.lab).standing().items()
