@@ -12,10 +12,11 @@ from rackloop.clock import Deadline
 from rackloop.errors import LabError, NotConnected, NotSupported, RackloopError
 from rackloop.lab import Lab
 from rackloop_drivers.block import HostPath
+from rackloop_drivers.clock_access import ClockAccess
 from rackloop_drivers.drive import HostDrive
 from rackloop_drivers.host import run_on_all
 from rackloop_drivers.host_tools import read_health, require_tool
-from rackloop_drivers.workload import Expected, Fio, RackProbe
+from rackloop_drivers.workload import Expected, Fio, RackProbe, ShowsClock
 from rackloop_labs.bench import Bench, drive_in_slot
 
 # The tool that each way to break a server's own links and slots takes.
@@ -92,6 +93,8 @@ def _server(bench: Bench, host: Host, deadline: Deadline) -> Iterator[Attempt]:
     yield from _tools(bench, host, deadline)
     # rackprobe is brought there with the first.
     probe = RackProbe(host, bench.clock)
+    if isinstance(host, ShowsClock) and host.clock_access is not None:
+        yield _tried(name, "shows its clock by TCP", partial(_require_clock, probe, host.clock_access, deadline))
     for port in ports:
         yield _tried(f"{name}.{port}", "reads a sector", partial(_require_read, bench, probe, name, port, deadline))
         described = lab.drives.get(ports[port])
@@ -154,6 +157,20 @@ def _require_runs(host: Host, deadline: Deadline) -> None:
     done = host.run(["id", "-u"], deadline)
     if done.status:
         raise LabError(f"id -u ended with status {done.status}: {done.stderr.strip()}")
+
+
+def _require_clock(probe: RackProbe, access: ClockAccess, deadline: Deadline) -> None:
+    with probe.device_events(_passed_over, _passed_over, deadline) as session:
+        if not (session.is_clock_shown or session.host_clock.is_own):
+            where = f"{access.host}:{access.port}"
+            raise LabError(
+                f"its TCP port {access.listens_at} is not reached at {where}: let it through the firewall, or take "
+                "clock out of the description"
+            )
+
+
+def _passed_over(_: object) -> None:
+    """Nothing is done with what a session says besides."""
 
 
 def _require_read(bench: Bench, probe: RackProbe, server: str, port: str, deadline: Deadline) -> None:

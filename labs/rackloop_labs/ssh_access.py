@@ -9,6 +9,7 @@ from typing import Any
 
 from rackloop.errors import BadInput
 from rackloop.lab import JumpHost, Lab, LabKind, Server
+from rackloop_drivers.clock_access import CLOCK_PORT, ClockAccess
 from rackloop_drivers.endpoint import host_and_port
 from rackloop_drivers.host import SshAccess
 
@@ -42,7 +43,8 @@ def _in_time(lab: Lab, access: SshAccess) -> SshAccess:
 
 
 def _simulated(name: str, endpoints: Mapping[str, Any]) -> SshAccess:
-    host, _, port = endpoints["servers"][name]["ssh"].rpartition(":")
+    running = endpoints["servers"][name]
+    host, _, port = running["ssh"].rpartition(":")
     shown = endpoints["ssh"]
     return SshAccess(
         name=name,
@@ -52,6 +54,7 @@ def _simulated(name: str, endpoints: Mapping[str, Any]) -> SshAccess:
         user=shown["user"],
         key_file=Path(shown["key_file"]),
         use_agent=False,
+        clock=_clock(running.get("clock")),
     )
 
 
@@ -66,6 +69,11 @@ def _described(name: str, machine: Server | JumpHost, jump: SshAccess | None = N
         key_file=machine.key_file,
         password=machine.password,
         jump=jump,
+        clock=_clock(machine.clock) if isinstance(machine, Server) else None,
         # Nearly all that is asked of a server takes root; of a jump host nothing does.
         sudo=isinstance(machine, Server) and machine.user != "root",
     )
+
+
+def _clock(address: str | None) -> ClockAccess | None:
+    return None if address is None else ClockAccess(*host_and_port(address, CLOCK_PORT))

@@ -192,6 +192,7 @@ def _endpoints(
         "servers": {
             name: {
                 "ssh": f"127.0.0.1:{guests.ssh[name]}",
+                "clock": f"127.0.0.1:{guests.clocks[name]}",
                 "ports": {
                     port: {"export": f"{name}.{port}", "drive": lab.baseline.get(name, {}).get(port)}
                     for port in server.ports

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from rackloop.abilities import Completed, Executor
+from rackloop.abilities import Completed, Executor, Process
 from rackloop.clock import Deadline
 from rackloop.errors import DeadlineExceeded
 from rackloop.native import find_binary
 from rackloop_drivers.block import DevicePath
+from rackloop_drivers.clock_access import ClockAccess
 from rackloop_drivers.host import LocalExecutor, SshHost
-from rackloop_drivers.host._local import LocalProcess
 from rackloop_drivers.workload import Expected, ProbeTarget, RackProbe, RemapSession, VerifiedRead
 from rackloop_labs.mock import MockBench
 from tests.deadlines import CLOCK, soon
@@ -26,17 +27,33 @@ _ELSEWHERE = ("unshare", "--user", "--map-root-user", "--time", f"--monotonic={A
 
 
 class Elsewhere:
-    """This machine, with a CLOCK_MONOTONIC that is a day ahead: a time namespace."""
+    """This machine, with a CLOCK_MONOTONIC that is a day ahead: a time namespace. ``told`` is what probes were told."""
 
-    def __init__(self, here: LocalExecutor) -> None:
+    def __init__(self, here: LocalExecutor, pid: int) -> None:
         self._here = here
+        self._enter = ("nsenter", f"--target={pid}", "--user", "--time", "--preserve-credentials")
         self.close, self.find, self.put_text = here.close, here.find, here.put_text
+        self.clock_access: ClockAccess | None = None
+        self.told: list[str] = []
 
     def run(self, argv: Sequence[str], deadline: Deadline, *, stdin: str = "") -> Completed:
-        return self._here.run([*_ELSEWHERE, *argv], deadline, stdin=stdin)
+        return self._here.run([*self._enter, *argv], deadline, stdin=stdin)
 
-    def start(self, argv: Sequence[str]) -> LocalProcess:
-        return self._here.start([*_ELSEWHERE, *argv])
+    def start(self, argv: Sequence[str]) -> Process:
+        return Told(self._here.start([*self._enter, *argv]), self.told)
+
+
+class Told:
+    """A process whose lines are noted."""
+
+    def __init__(self, process: Process, told: list[str]) -> None:
+        self._process = process
+        self._told = told
+        self.read_line, self.wait, self.kill = process.read_line, process.wait, process.kill
+
+    def write_line(self, line: str) -> None:
+        self._told.append(line)
+        self._process.write_line(line)
 
 
 @pytest.fixture
@@ -51,11 +68,21 @@ def drive(tmp_path: Path, probe: RackProbe) -> DevicePath:
 
 
 @pytest.fixture
-def elsewhere(executor: LocalExecutor) -> Executor:
+def elsewhere(executor: LocalExecutor) -> Iterator[Elsewhere]:
     """A place with another clock."""
-    if subprocess.run([*_ELSEWHERE, "true"], check=False, capture_output=True).returncode:
-        pytest.skip("this machine makes no time namespaces")
-    return Elsewhere(executor)
+    argv = [*_ELSEWHERE, "sh", "-c", "echo $$; read _"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as there:
+        if there.stdout is None or not (pid := there.stdout.readline()):
+            pytest.skip("this machine makes no time namespaces")
+        yield Elsewhere(executor, int(pid))
+        there.communicate("\n")
+
+
+@pytest.fixture
+def port() -> Iterator[socket.socket]:
+    """A TCP port of this machine, taken."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        yield taken
 
 
 def opened(executor: Executor, device: DevicePath) -> RemapSession:
@@ -134,3 +161,51 @@ def test_a_watch_that_says_nothing_in_time_is_not_waited_for(executor: LocalExec
         with pytest.raises(DeadlineExceeded, match="printed no interval in time"):
             watch.next_interval(soon(0.01))
         assert watch.result(soon(30)).completed > 0
+
+
+def asked_by_line(place: Elsewhere) -> bool:
+    return any('"clock"' in line for line in place.told)
+
+
+def test_a_clock_that_is_reached_by_tcp_is_asked_for_there_by_all_sessions(
+    elsewhere: Elsewhere, drive: DevicePath, port: socket.socket
+) -> None:
+    number = port.getsockname()[1]
+    port.close()
+    elsewhere.clock_access = ClockAccess("127.0.0.1", number, listens_at=number)
+    with opened(elsewhere, drive) as session, opened(elsewhere, drive) as other:
+        before_ns, read, after_ns = read_once(other)
+        offset = session.host_clock.offset()
+        assert other.host_clock is session.host_clock
+    assert sum("show_clock" in line for line in elsewhere.told) == 1
+    assert not asked_by_line(elsewhere)
+    assert abs(offset.offset_ns - AHEAD_S * 1_000_000_000) <= offset.error_ns
+    assert read.clock_error_ns > 0
+    assert before_ns < read.submit_ns + read.clock_error_ns
+    assert read.t_ns - read.clock_error_ns < after_ns
+
+
+def test_a_session_goes_on_by_its_own_lines_where_the_one_that_showed_the_clock_has_ended(
+    elsewhere: Elsewhere, drive: DevicePath, port: socket.socket
+) -> None:
+    number = port.getsockname()[1]
+    port.close()
+    elsewhere.clock_access = ClockAccess("127.0.0.1", number, listens_at=number)
+    with opened(elsewhere, drive) as first, opened(elsewhere, drive) as other:
+        assert not asked_by_line(elsewhere)
+        first.close()
+        assert read_once(other)[1].clock_error_ns > 0
+        assert asked_by_line(elsewhere)
+    with opened(elsewhere, drive) as again:
+        assert read_once(again)[1].clock_error_ns > 0
+    assert sum("show_clock" in line for line in elsewhere.told) == 2
+
+
+def test_a_port_that_another_has_leaves_the_exchanges_to_the_session(
+    elsewhere: Elsewhere, drive: DevicePath, port: socket.socket
+) -> None:
+    number = port.getsockname()[1]
+    elsewhere.clock_access = ClockAccess("127.0.0.1", number, listens_at=number)
+    with opened(elsewhere, drive) as session:
+        assert read_once(session)[1].clock_error_ns > 0
+    assert asked_by_line(elsewhere)

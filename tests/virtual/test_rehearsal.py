@@ -6,6 +6,7 @@ The tests are of one rack, and in order.
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,16 @@ def test_the_file_the_cables_and_every_part_are_checked(up: CommandLine, rehears
         ended = up(*words)
         assert ended.status == 0, ended
     assert ", 0 failed" in ended.out or "; 0 failed" in ended.out
+
+
+@pytest.mark.nightly
+def test_a_clock_whose_port_is_not_reached_is_named(up: CommandLine, rehearsal: str) -> None:
+    document: dict[str, Any] = yaml.safe_load(Path(rehearsal).read_text())
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        document["servers"]["srv2"]["clock"] = f"127.0.0.1:{closed.getsockname()[1]}"
+    ended = up("lab", "check", up.write("closed-clock.yaml", document), "--live")
+    assert ended.status != 0, ended
+    assert "srv2: shows its clock by TCP: its TCP port 6170 is not reached" in ended.out
 
 
 def test_a_drive_of_another_serial_than_described_is_named(up: CommandLine, rehearsal: str) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rackloop.lab import Secret
+from rackloop_drivers.clock_access import ClockAccess
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,8 @@ class SshAccess:
     ``name`` is the server's in the lab description and stands in every message. ``key_file`` is offered first, opened
     with ``passphrase`` where it is encrypted; without one, the keys of the agent that ``SSH_AUTH_SOCK`` names are,
     unless ``use_agent`` is false. ``password`` comes last. With ``jump``, the server is reached from that one. With
-    ``sudo``, commands run as root by ``sudo -n``, which takes no password. A server that has not opened a session,
+    ``sudo``, commands run as root by ``sudo -n``, which takes no password. ``clock`` is where the port for the server's
+    clock is reached, if it is. A server that has not opened a session,
     begun a command or ended one that is killed for ``answers_within_s`` counts as hung; while it is waited for, an
     attempt to log in takes ``logs_in_within_s`` at most.
     """
@@ -31,6 +33,7 @@ class SshAccess:
     use_agent: bool = True
     jump: SshAccess | None = None
     sudo: bool = False
+    clock: ClockAccess | None = None
     answers_within_s: float = 3.0
     logs_in_within_s: float = 5.0
 

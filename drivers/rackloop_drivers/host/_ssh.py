@@ -14,6 +14,7 @@ from rackloop.abilities import Completed
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, LabError, LoginRefused, NameUnknown, NotConnected, RackloopError
 from rackloop.safety import END_ALL
+from rackloop_drivers.clock_access import ClockAccess
 from rackloop_drivers.host._access import SshAccess
 from rackloop_drivers.host._companions import Companions
 from rackloop_drivers.host._complaints import complaints
@@ -91,6 +92,11 @@ class SshHost:
     def name(self) -> str:
         """The server's name in the lab description."""
         return self._access.name
+
+    @property
+    def clock_access(self) -> ClockAccess | None:
+        """The place where the port for the server's clock is reached; None where it is not."""
+        return self._access.clock
 
     def run(self, argv: Sequence[str], deadline: Deadline, *, stdin: str = "") -> Completed:
         """Run a command to its end with ``stdin`` as its whole input; a status other than 0 is not an error here.

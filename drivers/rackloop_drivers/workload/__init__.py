@@ -55,5 +55,6 @@ if TYPE_CHECKING:
     from rackloop_drivers.workload._replay_requests import Planned as Planned
     from rackloop_drivers.workload._replay_requests import Stretch as Stretch
     from rackloop_drivers.workload._replay_requests import plan_requests as plan_requests
+    from rackloop_drivers.workload._shown_clock import ShowsClock as ShowsClock
 
 __getattr__ = lazy_getattr(__name__)

@@ -20,13 +20,14 @@ from rackloop_drivers.clock_rate import Exchange, own_steering
 from rackloop_drivers.host_clock import ClockUnknown, HostClock, own_clock_id
 from rackloop_drivers.host_tools import name_of
 from rackloop_drivers.workload._rackprobe_results import STAMPS, Event, build, on_clock, parse_line
+from rackloop_drivers.workload._shown_clock import ShownClock, ShowsClock
 
 _T = TypeVar("_T")
 _END_GRACE_S = 5.0
 # A few tell the offset better than one; more are worth their time where it takes milliseconds to ask.
 _EXCHANGES = 8
 _MOST_EXCHANGES = 32
-_ENOUGH_NS = 500_000
+_ENOUGH_NS = 300_000
 # So long a look at the host's clock is good for; also at one's own: a host that was resumed may have another.
 _AGAIN_S = 1.0
 _SOON_S = 0.25
@@ -35,6 +36,8 @@ _BAD_INPUT = 2
 _TARGET_FAILED = 3
 # All sessions of a host look at one clock: the longer it is known the better its rate is.
 _CLOCKS: WeakKeyDictionary[Executor, HostClock] = WeakKeyDictionary()
+# One of them has it shown by TCP.
+_SHOWN: WeakKeyDictionary[HostClock, ShownClock] = WeakKeyDictionary()
 _CLOCKS_LOCK = Lock()
 
 
@@ -61,7 +64,8 @@ class _ClockSaid:
 class ProbeSession:
     """A running rackprobe. One thread at a time; leaving the ``with`` block ends it.
 
-    ``host_clock`` relates the clock that it stamps with to the run's, by exchanges between its commands and events.
+    ``host_clock`` relates the clock that it stamps with to the run's, by exchanges between its commands and events, or
+    by TCP where the host is reached so.
     """
 
     def __init__(self, executor: Executor, clock: Clock, argv: Sequence[str]) -> None:
@@ -73,6 +77,8 @@ class ProbeSession:
         self._sent_ns: dict[int, int] = {_STARTED: clock.now_ns()}
         self._process: Process = executor.start(argv)
         self._unread: deque[Event] = deque()
+        self._own_shown: ShownClock | None = None
+        self._is_shown = False
 
     def __enter__(self) -> Self:
         return self
@@ -84,6 +90,8 @@ class ProbeSession:
 
     def close(self) -> None:
         """End the probe at once; what was not asked for is lost. Closing twice does nothing."""
+        if self._own_shown is not None:
+            self._own_shown.close()
         self._process.kill()
 
     def _quit(self) -> None:
@@ -114,7 +122,9 @@ class ProbeSession:
             return False
         event = parse_line(line)
         if event.get("event") == "clock":
-            self._take_exchange(event["id"], event, received_ns)
+            self._take_exchange(self._sent_ns.pop(event["id"]), event, received_ns)
+        elif event.get("event") == "clock_shown":
+            self._share_shown(event)
         else:
             self._unread.append(event)
         return True
@@ -130,19 +140,69 @@ class ProbeSession:
                 self.host_clock = known
             else:
                 _CLOCKS[self._executor] = self.host_clock
-        self._take_exchange(_STARTED, event, received_ns)
+        self._take_exchange(self._sent_ns.pop(_STARTED), event, received_ns)
+        self._have_clock_shown(deadline)
         self._relate(deadline, most=_MOST_EXCHANGES)
         return event
 
-    def _take_exchange(self, number: int, event: Event, received_ns: int) -> None:
+    def _have_clock_shown(self, deadline: Deadline) -> None:
+        """Have the probe show its host's clock by TCP, where that is reached so and no other session's does."""
+        executor = self._executor
+        if self.host_clock.is_own or self.is_clock_shown:
+            return
+        if not isinstance(executor, ShowsClock) or executor.clock_access is None:
+            return
+        self._own_shown = ShownClock(executor.clock_access)
+        with contextlib.suppress(ToolError):
+            self._process.write_line(self._own_shown.command)
+        while not self._is_shown and self._read(deadline):
+            pass
+
+    def _share_shown(self, event: Event) -> None:
+        self._is_shown = True
+        if event.get("refused") is None and self._own_shown is not None:
+            with _CLOCKS_LOCK:
+                _SHOWN[self.host_clock] = self._own_shown
+
+    @property
+    def is_clock_shown(self) -> bool:
+        """Whether the host's clock is asked for by TCP."""
+        return self._shown is not None
+
+    @property
+    def _shown(self) -> ShownClock | None:
+        with _CLOCKS_LOCK:
+            shown = _SHOWN.get(self.host_clock)
+        return None if shown is None or shown.is_over else shown
+
+    def _take_exchange(self, sent_ns: int, event: Event, received_ns: int) -> None:
         said = build(_ClockSaid, event)
         own = None if said.steering is None else own_steering()
         steering = None if own is None else f"{own}, {said.steering}"
-        sent_ns = self._sent_ns.pop(number)
         self.host_clock.add(Exchange(sent_ns, said.t_ns, received_ns, said.boot_id, said.clock_id, steering))
 
-    def _ask_clock(self) -> int:
-        """Begin an exchange; its answer is taken as it comes. A probe that has ended is not asked."""
+    def _look(self) -> bool:
+        """Exchange once by TCP; whether that can be had."""
+        shown = self._shown
+        exchanged = None if shown is None else shown.ask(self._clock)
+        if exchanged is None:
+            return False
+        self._take_exchange(*exchanged)
+        return True
+
+    def _ask_clock(self) -> None:
+        """Exchange by TCP until the clock is well known, a few times at most, or begin to by a line of the session's.
+
+        The answer to a line is taken as it comes. A probe that has ended is not asked.
+        """
+        if not self._look():
+            self._ask_by_line()
+            return
+        for _ in range(1, _EXCHANGES):
+            if self._is_well_known() or not self._look():
+                return
+
+    def _ask_by_line(self) -> int:
         number = next(self._exchange_numbers)
         self._sent_ns[number] = self._clock.now_ns()
         with contextlib.suppress(ToolError):
@@ -155,10 +215,11 @@ class ProbeSession:
         At ``most``, until it is known well.
         """
         for asked in range(1, most + 1):
-            number = self._ask_clock()
-            while number in self._sent_ns:
-                if not self._read(deadline):
-                    return
+            if not self._look():
+                number = self._ask_by_line()
+                while number in self._sent_ns:
+                    if not self._read(deadline):
+                        return
             if self.host_clock.is_own or (asked >= least and self._is_well_known()):
                 return
 
@@ -188,7 +249,7 @@ class ProbeSession:
     def _relate_again(self, deadline: Deadline) -> None:
         """Look at the host's clock once more; at one that is the run's own now and then."""
         if not (self.host_clock.is_own and self._is_related()):
-            self._relate(deadline, least=2, most=2)
+            self._relate(deadline, least=2, most=_EXCHANGES if self.is_clock_shown else 2)
 
     def _related(self, kind: type[_T], event: Event) -> _T:
         """The value that ``event`` describes, its stamps on the run's clock. Raises ClockUnknown where they cannot."""

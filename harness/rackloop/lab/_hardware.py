@@ -142,6 +142,8 @@ class Server(Description):
     """The private SSH key to log in with, relative to this file; by default the agent's keys."""
     jump: Name | None = None
     """The jump host that the server is reached from, if it is not reached directly."""
+    clock: _SshEndpoint | None = None
+    """The address of the server's TCP port 6170, where its clock is read in less time than by SSH."""
 
 
 class JumpHost(Description):

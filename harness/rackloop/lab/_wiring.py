@@ -215,6 +215,9 @@ def _check_jumps(examined: Examined[Lab], lab: Lab) -> None:
     for name, server in lab.servers.items():
         if server.jump is not None:
             _knows(examined, ("servers", name, "jump"), "jump host", server.jump, "jump_hosts")
+            if server.clock is not None:
+                told = "is reached from here, and the server from a jump host; delete the key"
+                examined.report(("servers", name, "clock"), told, key=True)
 
 
 def _check_baseline(examined: Examined[Lab], lab: Lab) -> None:
@@ -296,9 +299,7 @@ def _check_server_endpoints(examined: Examined[Lab], path: KeyPath, server: Serv
     if server.ssh is None and examined.is_sound(*path, "ssh"):
         examined.report((*path, "ssh"), "is missing: where the server's SSH answers, such as srv1.lab.example")
     if server.known_hosts is None and examined.is_sound(*path, "known_hosts"):
-        message = (
-            "is missing: the file with the server's SSH key; make it with ssh-keyscan, compare the key on the console"
-        )
+        message = "is missing: the file with the server's SSH key, by ssh-keyscan; compare the key on the console"
         examined.report((*path, "known_hosts"), message)
 
 

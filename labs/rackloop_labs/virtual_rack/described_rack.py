@@ -32,7 +32,7 @@ def as_equipment(lab: Lab, endpoints: Mapping[str, Any]) -> Lab:
     servers = {}
     for name, server in lab.servers.items():
         running = endpoints["servers"][name]
-        update: dict[str, Any] = {"ssh": running["ssh"], "user": login["user"], "paths": running["paths"]}
+        update: dict[str, Any] = {key: running[key] for key in ("ssh", "clock", "paths")} | {"user": login["user"]}
         update |= {key: type(lab.source)(login[key]) for key in ("known_hosts", "key_file")}
         if server.console is not None:
             update["console"] = console_driver(server.console, running["console"])
@@ -65,6 +65,7 @@ def rehearsal(lab: Lab, endpoints: Mapping[str, Any]) -> str:
             "ports": dict(server.ports),
             "paths": endpoints["servers"][name]["paths"],
             "ssh": endpoints["servers"][name]["ssh"],
+            "clock": endpoints["servers"][name]["clock"],
             "known_hosts": login["known_hosts"],
             "user": login["user"],
             "key_file": login["key_file"],
@@ -143,9 +144,9 @@ def not_virtual(lab: Lab, recipe: GuestRecipe | None = None) -> Iterator[tuple[K
             yield (section,), "a virtual rack has none yet; delete the key"
     for name, server in lab.servers.items():
         path = ("servers", name)
-        for key in ("jump", "ssh", "known_hosts", "key_file", "password", "paths"):
+        for key in ("jump", "ssh", "clock", "known_hosts", "key_file", "password", "paths"):
             if key in server.model_fields_set:
-                made = "makes its own" if key in {"ssh", "known_hosts", "key_file", "paths"} else "has none yet"
+                made = "makes its own" if key not in {"jump", "password"} else "has none yet"
                 yield (*path, key), f"a virtual rack {made}; delete the key"
         if len(server.ports) > slots:
             yield (*path, "ports"), f"are {len(server.ports)}: a guest has {slots} slots; give it fewer"

@@ -10,8 +10,9 @@ from pathlib import Path
 from rackloop.clock import Clock
 from rackloop.errors import LabError
 from rackloop.lab import LabState
+from rackloop_drivers.clock_access import CLOCK_PORT
 from rackloop_labs.virtual_rack.guest_cache import SavedGuest
-from rackloop_labs.virtual_rack.machine import Machine, MachineFiles, machine_arguments
+from rackloop_labs.virtual_rack.machine import SSH_PORT, Machine, MachineFiles, machine_arguments
 from rackloop_labs.virtual_rack.storage_network import StoragePort
 
 USER = "root"
@@ -48,12 +49,13 @@ class Guests:
         self,
         machines: Mapping[str, Machine],
         storage: Mapping[str, StoragePort],
-        ssh: Mapping[str, int],
+        ports: Mapping[str, Mapping[int, int]],
         consoles: Mapping[str, int],
     ) -> None:
         self.machines = machines
         self.storage = storage
-        self.ssh = ssh
+        self.ssh = {name: of_guest[SSH_PORT] for name, of_guest in ports.items()}
+        self.clocks = {name: of_guest[CLOCK_PORT] for name, of_guest in ports.items()}
         self.consoles = consoles
 
     @classmethod
@@ -71,12 +73,12 @@ class Guests:
             await asyncio.gather(*(machine.end() for machine in machines.values()))
             raise failed[0]
         try:
-            ssh = {name: await machine.ssh_port() for name, machine in machines.items()}
+            ports = {name: await machine.forwarded_ports() for name, machine in machines.items()}
             consoles = {name: await machine.console_port() for name, machine in machines.items()}
         except BaseException:
             await asyncio.gather(*(machine.end() for machine in machines.values()))
             raise
-        return cls(machines, storage, ssh, consoles)
+        return cls(machines, storage, ports, consoles)
 
     async def go(self, lab: str, saved: SavedGuest, state: LabState, clock: Clock) -> None:
         """Let them run, each under its name and with the lab's own login; returns once all have taken it."""

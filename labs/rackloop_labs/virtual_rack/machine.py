@@ -15,13 +15,17 @@ from typing import Any
 from qemu.qmp import EventListener, QMPClient, QMPError
 
 from rackloop.errors import LabError
+from rackloop_drivers.clock_access import CLOCK_PORT
 from rackloop_labs.virtual_rack.image import DISK, INITRD, KERNEL, MEMORY, STATE
 from rackloop_labs.virtual_rack.precedence import give_way
 from rackloop_labs.virtual_rack.prerequisites import QEMU, found
 from rackloop_labs.virtual_rack.recipe import AGENT_PORT, FIRST_SLOT, GuestRecipe
 from rackloop_labs.virtual_rack.storage_network import StoragePort
 
-_SSH = 22
+SSH_PORT = 22
+FORWARDED = (SSH_PORT, CLOCK_PORT)
+"""The ports of a guest that are reached from here."""
+
 _FORWARDED = re.compile(r"TCP\[HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)\s+\S+\s+(\d+)")
 _PORT_OF_CONSOLE = re.compile(r"127\.0\.0\.1:(\d+)")
 _LAST_LINES = 12
@@ -79,7 +83,7 @@ def machine_arguments(
         *("-device", "virtio-blk-pci,drive=root,addr=0x2"),
         *("-device", "virtio-serial-pci,addr=0x3"),
         *("-device", f"virtserialport,chardev=agent,name={AGENT_PORT}"),
-        *("-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:0-:{_SSH}"),
+        *("-netdev", f"user,id=net,restrict=on,{','.join(f'hostfwd=tcp:127.0.0.1:0-:{port}' for port in FORWARDED)}"),
         *("-device", "virtio-net-pci,netdev=net,romfile=,addr=0x4"),
         *("-device", "virtio-rng-pci,addr=0x5", "-device", "vmgenid,guid=auto"),
         *_storage_card(storage),
@@ -296,10 +300,10 @@ class Machine:
         there = await self.ask("qom-list", {"path": "/machine/peripheral"})
         return any(each["name"] == device for each in there)
 
-    async def ssh_port(self) -> int:
-        """The port of the loopback here that leads to the guest's sshd."""
+    async def forwarded_ports(self) -> dict[int, int]:
+        """The ports of the loopback here that lead to the guest, by its own: those of :data:`FORWARDED`."""
         said: str = await self.ask("human-monitor-command", {"command-line": "info usernet"})
-        return next(int(here) for here, guest in _FORWARDED.findall(said) if int(guest) == _SSH)
+        return {int(guest): int(here) for here, guest in _FORWARDED.findall(said)}
 
     async def console_port(self) -> int:
         """The port of the loopback here that leads to the guest's serial line."""

@@ -243,6 +243,8 @@ PHYSICAL_NEEDS = [
         ["SSH key"],
     ),
     ("jump: gate", "jump: gaet", "5:63: servers.srv1.jump: no jump host is named 'gaet'", ["did you mean 'gate'?"]),
+    ("jump: gate", "jump: gate, clock: srv1", "5:69: servers.srv1.clock: is reached from here", ["delete the key"]),
+    ("jump: gate", "clock: 'a b'", "5:64: servers.srv1.clock: expected a host such as", ["'a b'"]),
     ("{ssh: 'gate:22', ", "{", "7:3: jump_hosts.gate.ssh: is missing", ["'host:port'"]),
     ("'gate:22', known_hosts: known", "gate", "7:3: jump_hosts.gate.known_hosts: is missing", ["SSH key"]),
     ("'gate:22'", "'a b'", "7:15: jump_hosts.gate.ssh: expected a host such as", ["'a b'"]),

@@ -11,6 +11,7 @@ from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput, LabError
 from rackloop.lab import Lab, LabKind, LabState, load_lab
 from rackloop_cli.lab import check
+from rackloop_drivers.clock_access import ClockAccess
 from rackloop_labs.power_ports import RackPower
 from rackloop_labs.ssh_access import ssh_accesses
 from rackloop_labs.virtual import VirtualLab
@@ -39,6 +40,7 @@ def endpoints(lab: Lab, state: Path) -> dict[str, Any]:
             name: {
                 "bmc": None if server.bmc is None else _controller(server.bmc.driver, secret),
                 "ssh": f"127.0.0.1:{2200 + number}",
+                "clock": f"127.0.0.1:{6200 + number}",
                 "paths": {port: f"pci-0000:{slot + 1:02x}:00.0" for slot, port in enumerate(server.ports)},
                 "console": {"address": f"127.0.0.1:{2300 + number}"},
             }
@@ -90,6 +92,7 @@ def test_a_rack_that_is_up_is_opened_by_the_description_of_a_physical_one(tmp_pa
     access = ssh_accesses(described)["srv2"]
     assert (access.host, access.port, access.user) == ("127.0.0.1", 2201, "root")
     assert access.known_hosts == tmp_path / "known_hosts"
+    assert access.clock == ClockAccess("127.0.0.1", 6201)
     assert described.servers["srv1"].paths["p3"] == "pci-0000:04:00.0"
     assert described.fabric.where() == ("tcp", "127.0.0.1:5025")  # type: ignore[attr-defined]
     assert described.servers["srv3"].console.address == "127.0.0.1:2302"  # type: ignore[union-attr]
@@ -118,6 +121,9 @@ def test_the_rehearsal_is_a_sound_description_of_the_same_rack(name: str, tmp_pa
     }
     assert described_drives(again) == described_drives(lab)
     assert {access.key_file for access in ssh_accesses(again).values()} == {tmp_path / "guest_key"}
+    assert {access.clock for access in ssh_accesses(again).values()} == {
+        ClockAccess("127.0.0.1", 6200 + number) for number in range(len(lab.servers))
+    }
     assert (again.fabric.outlet, again.pdus.keys()) == (lab.fabric.outlet, lab.pdus.keys())
     assert [server.outlet for server in again.servers.values()] == [server.outlet for server in lab.servers.values()]
     assert [server.bmc is None for server in again.servers.values()] == [

@@ -15,6 +15,7 @@ use crate::arm::{Arm, Prober};
 use crate::cli::RemapArgs;
 use crate::clock::now_ns;
 use crate::failure::Failure;
+use crate::identity::identified;
 use crate::lines::{commands, emit};
 use crate::relate;
 use crate::uevent::{self, Arrivals, Device};
@@ -89,6 +90,10 @@ enum RemapCommand {
     Clock {
         id: u64,
     },
+    ShowClock {
+        port: u16,
+        key: String,
+    },
     Quit {},
 }
 
@@ -118,6 +123,10 @@ pub fn run(args: &RemapArgs) -> Result<(), Failure> {
             Ok(RemapCommand::Quit {}) => break,
             Ok(RemapCommand::Clock { id }) => {
                 relate::answer(id);
+                continue;
+            }
+            Ok(RemapCommand::ShowClock { port, key }) => {
+                relate::show(port, &key);
                 continue;
             }
             Ok(RemapCommand::Arm {
@@ -190,7 +199,7 @@ fn start(config: &Config, arrivals: &Arrivals) -> Result<HashMap<String, Worker>
     }
     let names: Vec<_> = config.targets.iter().map(|target| &target.name).collect();
     let ready = json!({"event": "ready", "t_ns": now_ns(), "targets": names});
-    emit(&relate::identified(ready));
+    emit(&identified(ready));
     Ok(workers)
 }
 

@@ -4,26 +4,19 @@ use std::collections::HashMap;
 
 use rustix::io::Errno;
 use rustix::net::{recv, RecvFlags};
-use serde::Deserialize;
 use serde_json::{json, Value};
 
 use crate::cli::UeventsArgs;
 use crate::clock::now_ns;
 use crate::failure::Failure;
-use crate::lines::{commands, emit};
+use crate::identity::identified;
+use crate::lines::emit;
 use crate::relate;
 use crate::uevent::{open, KERNEL_GROUP, MESSAGE_BYTES, UDEV_GROUP};
 
 /// The beginning of udev's messages; the offset and the length of their properties follow.
 const UDEV_PREFIX: &[u8] = b"libudev\0";
 const UDEV_MAGIC: u32 = 0xfeed_cafe;
-
-#[derive(Debug, Deserialize)]
-#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
-enum UeventsCommand {
-    Clock { id: u64 },
-    Quit {},
-}
 
 /// `rackprobe uevents`: until `quit` or the end of standard input.
 ///
@@ -36,9 +29,7 @@ pub fn run(args: &UeventsArgs) -> Result<(), Failure> {
         ))
     })?;
     let subsystems = args.subsystem.clone();
-    emit(&relate::identified(
-        json!({"event": "ready", "t_ns": now_ns()}),
-    ));
+    emit(&identified(json!({"event": "ready", "t_ns": now_ns()})));
     std::thread::spawn(move || {
         let mut message = [0; MESSAGE_BYTES];
         loop {
@@ -56,13 +47,7 @@ pub fn run(args: &UeventsArgs) -> Result<(), Failure> {
             }
         }
     });
-    for command in commands::<UeventsCommand>() {
-        match command {
-            Ok(UeventsCommand::Clock { id }) => relate::answer(id),
-            Ok(UeventsCommand::Quit {}) => break,
-            Err(message) => emit(&json!({"event": "error", "id": null, "message": message})),
-        }
-    }
+    relate::follow();
     Ok(())
 }
 

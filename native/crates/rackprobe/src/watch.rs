@@ -6,14 +6,14 @@ use std::sync::Arc;
 use blockdev::Buffer;
 use nbd::Patience;
 use sector::{Expected, SECTOR_BYTES};
-use serde::Deserialize;
 use serde_json::json;
 
 use crate::cli::WatchArgs;
 use crate::clock::{instant, now_ns, sleep_until};
 use crate::failure::Failure;
+use crate::identity::identified;
 use crate::io::{Access, Broken, Done, Request};
-use crate::lines::{commands, emit};
+use crate::lines::emit;
 use crate::record::Record;
 use crate::relate;
 use crate::tally::Tally;
@@ -22,13 +22,6 @@ use crate::target::Target;
 const NS_PER_MS: u64 = 1_000_000;
 /// Interval of checks while a request is held, so that interval events and the end are on time.
 const LOOK_NS: u64 = 10 * NS_PER_MS;
-
-#[derive(Debug, Deserialize)]
-#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
-enum WatchCommand {
-    Clock { id: u64 },
-    Quit {},
-}
 
 /// A running watch.
 struct Watch<'a> {
@@ -75,9 +68,7 @@ pub fn run(args: &WatchArgs) -> Result<(), Failure> {
         interval: Record::new(),
         interval_end_ns: start_ns + args.interval_ms * NS_PER_MS,
     };
-    emit(&relate::identified(
-        json!({"event": "ready", "t_ns": start_ns}),
-    ));
+    emit(&identified(json!({"event": "ready", "t_ns": start_ns})));
     let ended = watch.go_on();
     let end_ns = now_ns();
     let mut result = watch.whole.fields();
@@ -96,13 +87,7 @@ fn stop_on_quit() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     std::thread::spawn(move || {
-        for command in commands::<WatchCommand>() {
-            match command {
-                Ok(WatchCommand::Quit {}) => break,
-                Ok(WatchCommand::Clock { id }) => relate::answer(id),
-                Err(message) => emit(&json!({"event": "error", "id": null, "message": message})),
-            }
-        }
+        relate::follow();
         flag.store(true, Ordering::Relaxed);
     });
     stop
