@@ -109,7 +109,7 @@ def test_a_clock_whose_port_is_not_reached_is_named(up: CommandLine, rehearsal: 
         document["servers"]["srv2"]["clock"] = f"127.0.0.1:{closed.getsockname()[1]}"
     ended = up("lab", "check", up.write("closed-clock.yaml", document), "--live")
     assert ended.status != 0, ended
-    assert "srv2: shows its clock by TCP: its TCP port 6170 is not reached" in ended.out
+    assert "srv2: shows its clock by TCP: its TCP port 6170 is not reached" in ended.err
 
 
 def test_a_drive_of_another_serial_than_described_is_named(up: CommandLine, rehearsal: str) -> None:
