@@ -79,9 +79,11 @@ def elsewhere(executor: LocalExecutor) -> Iterator[Elsewhere]:
 
 
 @pytest.fixture
-def port() -> Iterator[socket.socket]:
-    """A TCP port of this machine, taken."""
+def port(elsewhere: Elsewhere) -> Iterator[socket.socket]:
+    """The TCP port for the clock elsewhere, taken until it is closed."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
+        number = taken.getsockname()[1]
+        elsewhere.clock_access = ClockAccess("127.0.0.1", number, listens_at=number)
         yield taken
 
 
@@ -170,9 +172,7 @@ def asked_by_line(place: Elsewhere) -> bool:
 def test_a_clock_that_is_reached_by_tcp_is_asked_for_there_by_all_sessions(
     elsewhere: Elsewhere, drive: DevicePath, port: socket.socket
 ) -> None:
-    number = port.getsockname()[1]
     port.close()
-    elsewhere.clock_access = ClockAccess("127.0.0.1", number, listens_at=number)
     with opened(elsewhere, drive) as session, opened(elsewhere, drive) as other:
         before_ns, read, after_ns = read_once(other)
         offset = session.host_clock.offset()
@@ -188,9 +188,7 @@ def test_a_clock_that_is_reached_by_tcp_is_asked_for_there_by_all_sessions(
 def test_a_session_goes_on_by_its_own_lines_where_the_one_that_showed_the_clock_has_ended(
     elsewhere: Elsewhere, drive: DevicePath, port: socket.socket
 ) -> None:
-    number = port.getsockname()[1]
     port.close()
-    elsewhere.clock_access = ClockAccess("127.0.0.1", number, listens_at=number)
     with opened(elsewhere, drive) as first, opened(elsewhere, drive) as other:
         assert not asked_by_line(elsewhere)
         first.close()
@@ -201,11 +199,8 @@ def test_a_session_goes_on_by_its_own_lines_where_the_one_that_showed_the_clock_
     assert sum("show_clock" in line for line in elsewhere.told) == 2
 
 
-def test_a_port_that_another_has_leaves_the_exchanges_to_the_session(
-    elsewhere: Elsewhere, drive: DevicePath, port: socket.socket
-) -> None:
-    number = port.getsockname()[1]
-    elsewhere.clock_access = ClockAccess("127.0.0.1", number, listens_at=number)
+@pytest.mark.usefixtures("port")
+def test_a_port_that_another_has_leaves_the_exchanges_to_the_session(elsewhere: Elsewhere, drive: DevicePath) -> None:
     with opened(elsewhere, drive) as session:
         assert read_once(session)[1].clock_error_ns > 0
     assert asked_by_line(elsewhere)

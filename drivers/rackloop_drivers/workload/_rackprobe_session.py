@@ -78,7 +78,7 @@ class ProbeSession:
         self._process: Process = executor.start(argv)
         self._unread: deque[Event] = deque()
         self._own_shown: ShownClock | None = None
-        self._is_shown = False
+        self._has_answered_show = False
 
     def __enter__(self) -> Self:
         return self
@@ -155,11 +155,11 @@ class ProbeSession:
         self._own_shown = ShownClock(executor.clock_access)
         with contextlib.suppress(ToolError):
             self._process.write_line(self._own_shown.command)
-        while not self._is_shown and self._read(deadline):
+        while not self._has_answered_show and self._read(deadline):
             pass
 
     def _share_shown(self, event: Event) -> None:
-        self._is_shown = True
+        self._has_answered_show = True
         if event.get("refused") is None and self._own_shown is not None:
             with _CLOCKS_LOCK:
                 _SHOWN[self.host_clock] = self._own_shown
