@@ -30,6 +30,7 @@ _PLACE = "a mock server's SCSI hosts are numbered by its ports, those of a kerne
 _GEOMETRY = "words of IDENTIFY that nothing here needs and rackd does not model"
 _SECURITY = "QEMU's drive has no Security feature set, by which drives of a mock server erase themselves"
 _NO_CHECKSUM = "QEMU's drive has no checksum in what it identifies itself by"
+_NO_HOST_ID = "a guest has no /etc/nvme/hostid, which all would share, until a playbook gives it one of its own"
 _TRIP = "smartctl puts a trip temperature that is not 0 under temperature"
 
 DECLARED: dict[str, Declared] = {
@@ -66,6 +67,7 @@ DECLARED: dict[str, Declared] = {
         "extra Checksum: correct": _NO_CHECKSUM,
         "stderr: missing SG_IO: bad/missing sense data*": "QEMU's drive refuses a command that hdparm tries first",
     },
+    "nvme-list-v.json": {"extra Devices[].HostID": _NO_HOST_ID},
     "lsblk.json": dict.fromkeys(
         (
             f"type blockdevices[].{name}: string, not null|string"
