@@ -14,7 +14,7 @@ from rackloop.abilities.blocks import BLOCK_BYTES
 from rackloop.errors import ProductFailed
 from rackloop.lab import Lab
 from rackloop.parameters import choice, whole
-from rackloop_fixtures import Labels, Measure, Progress, Rack, StorageParts, StorageRack, require_rules
+from rackloop_fixtures import Labels, Measure, Progress, Rack, StorageParts, StorageRack, added_s, require_rules
 from rackloop_models.disaggregation import (
     POLICIES,
     Assignment,
@@ -71,9 +71,10 @@ def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
     return list(_shape(lab, parameters).drives)
 
 
-def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
+def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     """About 15 ms an I/O that is remapped, twice as many of them as are written, and each drive formatted."""
-    return float(1 + len(parameters["policies"]) * (parameters["drives"] + 2 * parameters["ios"]) * 0.01)
+    moves = len(parameters["policies"]) * (parameters["drives"] + 2 * parameters["ios"])
+    return float(1 + moves * 0.01 + added_s(lab, remaps=moves, permits=moves))
 
 
 def _shape(lab: Lab, parameters: Mapping[str, Any]) -> Shape:

@@ -23,6 +23,7 @@ from rackloop_fixtures import (
     StorageClient,
     StorageParts,
     StorageRack,
+    added_s,
     require_rules,
 )
 from rackloop_models.disaggregation import (
@@ -107,7 +108,8 @@ def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     """A failed server takes the patience of who waits for it and a second to come back."""
     each_s = parameters["patience_s"] + 0.8
     failures = parameters["repeats"] + parameters["half"] * _half(lab)
-    return float(2 + len(parameters["policies"]) * (2 + failures * each_s))
+    policies = len(parameters["policies"])
+    return float(2 + policies * (2 + failures * each_s) + added_s(lab, returns=policies * failures))
 
 
 def _shape(lab: Lab, parameters: Mapping[str, Any]) -> Shape:

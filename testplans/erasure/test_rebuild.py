@@ -22,6 +22,7 @@ from rackloop_fixtures import (
     Progress,
     Rack,
     StorageParts,
+    added_s,
 )
 from rackloop_models.disaggregation import Shape
 from rackloop_models.rack_erasure import Health, RecoveryController, ServerLoss, StripeCode, Throttle
@@ -97,7 +98,8 @@ def check(_lab: Lab, parameters: Mapping[str, Any]) -> None:
 
 def estimate_server_loss_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     """A drive that is taken costs a tenth of a second."""
-    return 5 + len(parameters["policies"]) * _round_s(lab, parameters)
+    policies = len(parameters["policies"])
+    return 5 + policies * _round_s(lab, parameters) + added_s(lab, returns=policies)
 
 
 def estimate_throttle_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
@@ -109,7 +111,8 @@ def estimate_throttle_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
 
 
 def _round_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
-    return 4 + 0.1 * len(_shape(lab, parameters).drives) + float(parameters["healthy_s"])
+    drives = len(_shape(lab, parameters).drives)
+    return 4 + 0.1 * drives + added_s(lab, remaps=drives) + float(parameters["healthy_s"])
 
 
 def _shape(lab: Lab, parameters: Mapping[str, Any]) -> Shape:

@@ -10,7 +10,7 @@ import pytest
 from rackloop.errors import NotSupported
 from rackloop.lab import Lab
 from rackloop.parameters import whole
-from rackloop_fixtures import Measure, Progress, Rack
+from rackloop_fixtures import Measure, Progress, Rack, added_s
 from rackloop_labs.scratch_ports import scratch_ports
 
 PARAMETERS = {
@@ -41,9 +41,10 @@ def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
     return drives
 
 
-def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:
+def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     """About 4 ms a remap, and the slowest stack's 200 ms a check of every port."""
-    return float(1 + parameters["remaps"] * 0.004 + parameters["remaps"] / parameters["check_every"] * 0.22)
+    checks = parameters["remaps"] / parameters["check_every"]
+    return float(1 + parameters["remaps"] * 0.004 + checks * 0.22 + added_s(lab, remaps=checks))
 
 
 def test_identity(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:

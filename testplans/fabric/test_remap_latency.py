@@ -11,7 +11,7 @@ import pytest
 from rackloop.errors import NotSupported
 from rackloop.lab import Lab, Stack
 from rackloop.parameters import flag, stack, whole
-from rackloop_fixtures import Measure, Progress, Rack, run_parallel
+from rackloop_fixtures import Measure, Progress, Rack, added_s, run_parallel
 from rackloop_labs.lacking import require
 from rackloop_labs.remapping import share_spares
 from rackloop_labs.scratch_ports import scratch_ports
@@ -67,13 +67,11 @@ def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     servers = _servers(lab, parameters)
     spares = share_spares(lab, servers)
     changes = {name: _changes(lab, parameters, name) for name in servers}
-    waits_s = (
-        _WAITS_S.get(lab.servers[name].stack, 0)
-        * changes[name]
-        / max(1, len(lab.servers[name].ports) - (name not in spares))
-        for name in servers
-    )
-    return 3 + max(_TURN_S * sum(changes.values()), *waits_s)
+    at_port = {name: changes[name] / max(1, len(lab.servers[name].ports) - (name not in spares)) for name in servers}
+    waits_s = (_WAITS_S.get(lab.servers[name].stack, 0) * at_port[name] for name in servers)
+    labelled = len(drives_erased(lab, parameters))
+    further_s = added_s(lab, remaps=max(at_port.values()), permits=labelled)
+    return 3 + max(_TURN_S * sum(changes.values()), *waits_s) + further_s
 
 
 def _servers(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:

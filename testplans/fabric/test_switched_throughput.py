@@ -17,7 +17,7 @@ from rackloop.lab import Lab, LabKind, load_profile
 from rackloop.parameters import number, part, size, stack, whole
 from rackloop.units import format_quantity
 from rackloop_drivers import workload
-from rackloop_fixtures import Measure, Progress, Rack, SwappedReads, run_parallel
+from rackloop_fixtures import Measure, Progress, Rack, SwappedReads, added_s, run_parallel
 from rackloop_labs.scratch_ports import kept_circuits
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -67,7 +67,8 @@ def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     pairs = _pairs(lab, parameters)
     reading_s = dict.fromkeys((pair.ports for pair in pairs), 0.0)
     for pair in pairs:
-        reading_s[pair.ports] += pair.rounds * _round_s(parameters, pair.profile)
+        swaps = 2 * sum(_reads(parameters, block) for block in parameters["blocks"])
+        reading_s[pair.ports] += pair.rounds * (_round_s(parameters, pair.profile) + added_s(lab, remaps=swaps))
     return 2 + max(reading_s.values())
 
 

@@ -33,7 +33,7 @@ from rackloop_cli.shared.interruption import interruptible_run
 from rackloop_cli.shared.output import print_json
 from rackloop_cli.shared.quiet_session import QuietSession
 from rackloop_cli.shared.run_display import RunDisplay
-from rackloop_fixtures import DEFAULT_LAB, PlannedSession, has_own_tests, require_plan, results_folder
+from rackloop_fixtures import DEFAULT_LAB, PlannedSession, added_s, has_own_tests, require_plan, results_folder
 from rackloop_labs.readiness import unready
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _run_pytest(
 
 
 _USAGE_ERROR = 4
-# A mock lab's, which are more or less a rack's.
+# A mock lab's.
 _START_S, _PROVISION_S = 3.0, 9.0
 _FAULTS_IN_A_LINE = 3
 _WORD = re.compile(r"[A-Za-z0-9_-]+")
@@ -219,7 +219,7 @@ def _print_dry_run(entries: list[DryRunEntry], plan: Plan, lab: Lab, servers: Se
         else:
             console.print(f"  faults: {len(test.faults)}")
             console.print(escape("\n".join(f"    {fault}" for fault in test.faults)))
-    total_s = start_s(plan, entries) + sum(test.estimate_s for test in entries)
+    total_s = start_s(plan, entries, lab) + sum(test.estimate_s for test in entries)
     erased = {drive for test in entries for drive in test.erases}
     took = f"about {format_duration(total_s)}"
     blocked = sum(1 for test in entries if test.blocked)
@@ -227,11 +227,12 @@ def _print_dry_run(entries: list[DryRunEntry], plan: Plan, lab: Lab, servers: Se
     console.print(f"\n{counted(len(entries), 'test')}, {took}, {counted(len(erased), 'drive')} erased{ends}")
 
 
-def start_s(plan: Plan, entries: Sequence[DryRunEntry]) -> float:
+def start_s(plan: Plan, entries: Sequence[DryRunEntry], lab: Lab) -> float:
     """The time to expect before the first test and after the last: the rack's start, provisioning, its end."""
     if not any(test.is_run for test in entries):
         return 0.0
-    return _START_S + (_PROVISION_S if plan.provision is not None else 0.0)
+    provision_s = 0.0 if plan.provision is None else _PROVISION_S + added_s(lab, tests=2)
+    return _START_S + added_s(lab, tests=1) + provision_s
 
 
 def _disturbed(test: DryRunEntry, lab: Lab) -> list[str]:
