@@ -161,12 +161,13 @@ def _require_runs(host: Host, deadline: Deadline) -> None:
 
 def _require_clock(probe: RackProbe, access: ClockAccess, deadline: Deadline) -> None:
     with probe.device_events(_passed_over, _passed_over, deadline) as session:
-        if not (session.is_clock_shown or session.host_clock.is_own):
-            where = f"{access.host}:{access.port}"
-            raise LabError(
-                f"its TCP port {access.listens_at} is not reached at {where}: let it through the firewall, or take "
-                "clock out of the description"
-            )
+        if session.is_clock_shown or session.host_clock.is_own:
+            return
+        port, otherwise = f"its TCP port {access.listens_at}", "or take clock out of the description"
+        if session.clock_refusal:
+            raise LabError(f"rackprobe cannot have {port} ({session.clock_refusal}): free it, {otherwise}")
+        where = f"{access.host}:{access.port}"
+        raise LabError(f"{port} is not reached at {where}: let it through the firewall, {otherwise}")
 
 
 def _passed_over(_: object) -> None:

@@ -203,4 +203,5 @@ def test_a_session_goes_on_by_its_own_lines_where_the_one_that_showed_the_clock_
 def test_a_port_that_another_has_leaves_the_exchanges_to_the_session(elsewhere: Elsewhere, drive: DevicePath) -> None:
     with opened(elsewhere, drive) as session:
         assert read_once(session)[1].clock_error_ns > 0
+        assert "in use" in str(session.clock_refusal)
     assert asked_by_line(elsewhere)

@@ -65,13 +65,14 @@ class ProbeSession:
     """A running rackprobe. One thread at a time; leaving the ``with`` block ends it.
 
     ``host_clock`` relates the clock that it stamps with to the run's, by exchanges between its commands and events, or
-    by TCP where the host is reached so.
+    by TCP where the host is reached so; ``clock_refusal`` is what kept the probe from having the port for that.
     """
 
     def __init__(self, executor: Executor, clock: Clock, argv: Sequence[str]) -> None:
         self._clock = clock
         self._executor = executor
         self.host_clock = HostClock(name_of(executor), own_clock_id())
+        self.clock_refusal: str | None = None
         self._exchange_numbers = count(1)
         # What the probe says first answers what started it.
         self._sent_ns: dict[int, int] = {_STARTED: clock.now_ns()}
@@ -160,7 +161,8 @@ class ProbeSession:
 
     def _share_shown(self, event: Event) -> None:
         self._has_answered_show = True
-        if event.get("refused") is None and self._own_shown is not None:
+        self.clock_refusal = event.get("refused")
+        if self.clock_refusal is None and self._own_shown is not None:
             with _CLOCKS_LOCK:
                 _SHOWN[self.host_clock] = self._own_shown
 
