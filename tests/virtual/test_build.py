@@ -129,9 +129,10 @@ def test_an_up_that_is_cut_short_leaves_no_guest(
 @pytest.mark.nightly
 @pytest.mark.parametrize("end", [INTERRUPT, KILL])
 def test_a_run_that_is_cut_short_takes_the_rack_down_that_it_brought_up(
-    rackloop: CommandLine, end: Callable[[Running], None]
+    rackloop: CommandLine, tmp_path: Path, end: Callable[[Running], None]
 ) -> None:
-    running = rackloop.start("run", "smoke", "--lab", "virtual", "-k", "identity", "--out", "out")
+    out = str(tmp_path / "out")
+    running = rackloop.start("run", "smoke", "--lab", "virtual", "-k", "identity", "--out", out)
     wait_until(LabState(rackloop.state_home / "labs" / "virtual").endpoints_file.exists, lambda: "not up")
     end(running)
     rackloop.wait_until_deserted()
