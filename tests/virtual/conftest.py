@@ -1,8 +1,8 @@
 """The virtual racks that files of tests share, in state directories of their own, with guests that outlive the tests.
 
-The files of a rack are a group of their own, for one worker. Tests are skipped where this machine cannot have guests:
-where it lacks a program, memory, room, the name space that an image is made in, or a way to Debian's packages. A guest
-that does not boot is a failure.
+The files of a rack are one worker's, in order (``rack_scheduling.py``). Tests are skipped where this machine cannot
+have guests: where it lacks a program, memory, room, the name space that an image is made in, or a way to Debian's
+packages. A guest that does not boot is a failure.
 """
 
 from __future__ import annotations
@@ -21,11 +21,18 @@ from tests.command_forks import command_forks
 from tests.e2e.command_line import CommandLine, Ended
 from tests.meta.tree import ROOT
 from tests.virtual.one_guest import one_guest
+from tests.virtual.rack_scheduling import RackScheduling
 
 GUESTS = Path(os.environ.get("RACKLOOP_GUESTS", ROOT / ".rackloop" / "guests"))
 """Where images and saved guests are kept from one run of the tests to the next."""
 
 NO_NETWORK = "Debian's packages cannot be downloaded"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> RackScheduling | None:
+    """Have a worker take all tests of a rack, where each is to take a scope."""
+    return RackScheduling(config, log) if config.getoption("dist") == "loadscope" else None
 
 
 class GuestCommandLine(CommandLine):

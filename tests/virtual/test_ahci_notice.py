@@ -15,7 +15,7 @@ from tests.deadlines import CLOCK, soon
 from tests.e2e.command_line import CommandLine
 from tests.virtual.one_guest import WITHIN_S
 
-pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("one")]
+pytestmark = pytest.mark.nightly
 
 SERVER = "node1"
 LINK_UP = re.compile(r"\bata(\d+): SATA link up")

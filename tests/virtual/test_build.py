@@ -17,8 +17,6 @@ from tests.deadlines import CLOCK
 from tests.e2e.command_line import POLL_PROCESSES_S, CommandLine, Running, wait_until
 from tests.virtual.conftest import GUESTS
 
-pytestmark = pytest.mark.xdist_group("one")
-
 INTERRUPT, KILL = Running.interrupt, Running.kill
 OTHER_QEMU = "#!/bin/sh\necho QEMU emulator version 99.1\n"
 

@@ -28,8 +28,6 @@ from tests.e2e.command_line import CommandLine
 from tests.tcp_relay import TcpRelay, relaying
 from tests.virtual.guests import baseline_comes
 
-pytestmark = pytest.mark.xdist_group("three")
-
 SERVER = "srv1"
 # A guest in software, on a busy machine: a login alone takes it seconds.
 WITHIN_S = 60.0

@@ -11,7 +11,7 @@ from tests.e2e.command_line import CommandLine
 from tests.transcripts.record_guest import LAB, SERVER, drifted, kept_recordings, record
 
 # A rack of its own, saved and resumed for three tests.
-pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("one")]
+pytestmark = pytest.mark.nightly
 
 
 @pytest.fixture(scope="module")

@@ -19,8 +19,6 @@ from tests.e2e.command_line import CommandLine, Results
 from tests.meta.tree import ROOT
 from tests.virtual.guests import baseline_comes, endpoints_of, tell
 
-pytestmark = pytest.mark.xdist_group("three")
-
 SMOKE = ROOT / "testplans" / "smoke.yaml"
 SETTING = "net.ipv4.tcp_slow_start_after_idle"
 # Drives that no smoke may write to, and whose server.

@@ -14,7 +14,7 @@ from tests.e2e.command_line import CommandLine, wait_until
 from tests.meta.tree import ROOT
 from tests.virtual.guests import baseline_comes, endpoints_of, tell
 
-pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("three")]
+pytestmark = pytest.mark.nightly
 
 DRIVE = "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RLV00001"
 TARGET, INITIATOR = "srv1", "srv2"

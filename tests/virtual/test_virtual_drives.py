@@ -20,7 +20,7 @@ from tests.leased import EverythingLeased
 from tests.virtual.guests import baseline_comes
 
 # QEMU formats by writing zeros, in software.
-pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("three")]
+pytestmark = pytest.mark.nightly
 
 PATTERN = bytes(range(256)) * 16
 BLOCK = SanitizeMethod.BLOCK_ERASE

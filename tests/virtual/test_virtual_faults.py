@@ -24,8 +24,6 @@ from tests.e2e.command_line import CommandLine
 from tests.virtual.guest_login import tell
 from tests.virtual.one_guest import SERVER, WITHIN_S, boot_of, console
 
-pytestmark = pytest.mark.xdist_group("one")
-
 HAS = {"power_loss", "server_crash", "server_nmi", "server_hang", "partition", "hot_unplug", "switch_power_loss"}
 HAS |= {"media_error", "fail_slow", "fail_stop", "hang", "corrupt", "phy_drop", "phy_flap"}
 LACKS = {"link_disable", "slot_power_loss", "phy_disable", "device_off", "stuck_port", "bmc_unreachable"}

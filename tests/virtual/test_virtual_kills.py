@@ -17,7 +17,7 @@ from tests.e2e.command_line import CommandLine, Running
 from tests.meta.tree import ROOT
 from tests.virtual.guests import baseline_comes, tell
 
-pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("three")]
+pytestmark = pytest.mark.nightly
 
 LAB = "virtual"
 KILLS = 3

@@ -72,7 +72,6 @@ def questions_for_packages(out: Path) -> Counter[str]:
     )
 
 
-@pytest.mark.xdist_group("three")
 @pytest.mark.parametrize("plan", ["smoke", "disaggregation", "erasure"])
 def test_a_plan_is_green_and_the_rack_is_given_back_whole(up: CommandLine, tmp_path: Path, plan: str) -> None:
     baseline_comes(up)
@@ -82,12 +81,10 @@ def test_a_plan_is_green_and_the_rack_is_given_back_whole(up: CommandLine, tmp_p
     baseline_comes(up)
 
 
-@pytest.mark.xdist_group("one")
 def test_the_plan_of_racks_without_a_switch_is_green(direct: CommandLine, tmp_path: Path) -> None:
     assert verdicts(direct, "direct-attached", "virtual-direct", tmp_path / "out") == VERDICTS["direct-attached"]
 
 
-@pytest.mark.xdist_group("three")
 def test_every_port_is_read_after_drives_of_both_kinds_were_dealt_at_once(up: CommandLine, tmp_path: Path) -> None:
     baseline_comes(up)
     found = verdicts(up, IDENTITY, "virtual", tmp_path / "out", "--set", "remaps=12")

@@ -20,7 +20,7 @@ from tests.virtual.guest_login import answers, tell
 from tests.virtual.one_guest import SERVER, WITHIN_S, boot_of, console
 
 # Each clause boots a guest, which takes a minute or more.
-pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("one")]
+pytestmark = pytest.mark.nightly
 
 OUTLET = "outlet:pdu1/1"
 

@@ -25,8 +25,6 @@ from tests.deadlines import CLOCK, soon
 from tests.e2e.command_line import CommandLine, wait_until
 from tests.virtual.guests import comes, comes_all, tell
 
-pytestmark = pytest.mark.xdist_group("three")
-
 SERVERS = ("srv1", "srv2", "srv3")
 # Between the switch's answer and the kernel's by-path name lies the guest's work, in software.
 COMES_WITHIN_S = 120.0
