@@ -113,13 +113,14 @@ class PostgresEngine:
 
     def _has_turn(self, connection: Any, lab: str, wait_s: float) -> bool:
         waits = f"lock_timeout = {max(1, round(wait_s * 1000))}; SET statement_timeout = 0"
+        take = "SELECT pg_advisory_lock(hashtextextended({}, 1))"
         # A server before version 14 leaves the turn with a process that stopped in it until that ends.
         if connection.info.server_version >= _ENDS_IDLE_SESSIONS:
-            waits += f"; SET idle_session_timeout = {round(TURN_S * 1000)}"
+            take += f"; SET idle_session_timeout = {round(TURN_S * 1000)}"
         with self._explained():
             connection.execute(f"SET {waits}")
             try:
-                connection.execute("SELECT pg_advisory_lock(hashtextextended(%s, 1))", (lab,))
+                connection.execute(self._psycopg.sql.SQL(take).format(lab))
             except self._psycopg.errors.LockNotAvailable:
                 return False
         return True
