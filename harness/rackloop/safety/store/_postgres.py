@@ -114,7 +114,7 @@ class PostgresEngine:
     def _has_turn(self, connection: Any, lab: str, wait_s: float) -> bool:
         waits = f"lock_timeout = {max(1, round(wait_s * 1000))}; SET statement_timeout = 0"
         take = "SELECT pg_advisory_lock(hashtextextended({}, 1))"
-        # A server before version 14 leaves the turn with a process that stopped in it until that ends.
+        # With the lock, not before it: who waits for a core is not idle in its turn. Before version 14 there is none.
         if connection.info.server_version >= _ENDS_IDLE_SESSIONS:
             take += f"; SET idle_session_timeout = {round(TURN_S * 1000)}"
         with self._explained():
