@@ -161,6 +161,26 @@ def test_somebodys_data_is_not_written(up: CommandLine, tmp_path: Path) -> None:
     store.close()
 
 
+def test_a_drive_that_a_loop_device_stands_on_is_not_written(up: CommandLine, tmp_path: Path) -> None:
+    lab = load_lab("virtual")
+    state = LabState(up.state_home / "labs" / "virtual")
+    store = open_store(tmp_path / "store.sqlite", CLOCK)
+    with leased(lab, store, LeaseTerms()) as held, open_leased(lab, CLOCK, state, held, bring_up=False) as bench:
+        drive, device, host = bench.drive("srv3", "p0"), bench.device("srv3", "p0"), bench.host("srv3")
+        once_online(drive, soon(COMES_WITHIN_S))
+        guard, name = Guard(bench.lab, held), lab.baseline["srv3"]["p0"]
+        script = 'modprobe loop && losetup --find --show --offset 1048576 "$0"'
+        made = host.run(("sh", "-c", script, device.probe_target()), soon(COMES_WITHIN_S))
+        assert made.status == 0, made
+        try:
+            with pytest.raises(GuardRefused, match=f"backs {made.stdout.strip().removeprefix('/dev/')}"):
+                guard.writable(name, drive, device, soon(COMES_WITHIN_S))
+        finally:
+            host.run(("losetup", "--detach", made.stdout.strip()), soon(COMES_WITHIN_S))
+        guard.writable(name, drive, device, soon(COMES_WITHIN_S)).close()
+    store.close()
+
+
 @pytest.mark.nightly  # The rehearsal does.
 def test_as_a_rack_that_is_simply_there_it_is_checked_discovered_and_mapped(up: CommandLine, rehearsal: str) -> None:
     checked = up("lab", "check", rehearsal)

@@ -21,7 +21,14 @@ from rackloop_drivers.host_tools._nvme_cli import parse_nvme
 from rackloop_drivers.host_tools._reading import Reading
 from rackloop_drivers.host_tools._sections import Section, parse_sections
 from rackloop_drivers.host_tools._smartctl import parse_smartctl
-from rackloop_drivers.host_tools._sysfs import Places, parse_by_path, parse_exports, parse_phys, parse_values
+from rackloop_drivers.host_tools._sysfs import (
+    Places,
+    parse_by_path,
+    parse_exports,
+    parse_loops,
+    parse_phys,
+    parse_values,
+)
 
 # A drive that hangs is named as such; the others are read all the same. A tool may take this long, and a part of the
 # whole where that is longer: on a slow server, of which the lab says so, it takes the longest.
@@ -196,13 +203,16 @@ class Answers:
         disk = self._disks.get(name)
         if disk is None:
             raise LabError(f"{self.host}:/dev/{name}: lsblk does not list it, so its users are unknown")
-        offered = parse_exports(self.listing("exports").stdout, name)
+        unclaimed = [
+            *parse_exports(self.listing("exports").stdout, name),
+            *parse_loops(self.listing("loops").stdout, name),
+        ]
         return SeenDrive(
             device=f"/dev/{name}",
             identity=identity,
             by_paths=by_paths,
             is_rotational=disk.is_rotational,
-            usage=replace(disk.usage, claims=(*disk.usage.claims, *offered)),
+            usage=replace(disk.usage, claims=(*disk.usage.claims, *unclaimed)),
             counters=reading.counters,
             findings=reading.findings,
         )

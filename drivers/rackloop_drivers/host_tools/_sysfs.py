@@ -23,8 +23,21 @@ def parse_exports(listing: str, name: str) -> Iterator[str]:
     for line in listing.splitlines():
         node, _, space = line.partition(" ")
         nqn, _, number = space.rpartition("/namespaces/")
-        if re.fullmatch(rf"/dev/{re.escape(name)}(p[0-9]+|(?<![0-9])[0-9]+)?", node):
+        if _is_of(name, node):
             yield f"{node.removeprefix('/dev/')} is namespace {number} of {nqn}, for NVMe over Fabrics"
+
+
+def parse_loops(listing: str, name: str) -> Iterator[str]:
+    """The loop devices upon the disk ``name``, or upon a partition of it, each as a sentence part."""
+    for line in listing.splitlines():
+        loop, _, node = line.partition(" ")
+        if _is_of(name, node):
+            yield f"{node.removeprefix('/dev/')} backs {loop}; detach it with `losetup --detach /dev/{loop}`"
+
+
+def _is_of(name: str, node: str) -> bool:
+    """Whether a node is that of a disk, or of a partition of it."""
+    return re.fullmatch(rf"/dev/{re.escape(name)}(p[0-9]+|(?<![0-9])[0-9]+)?", node) is not None
 
 
 def parse_by_path(listing: str) -> dict[str, tuple[str, ...]]:

@@ -29,6 +29,15 @@ for space in /sys/kernel/config/nvmet/subsystems/*/namespaces/*; do
     grep -sqx 1 "$space/enable" || continue
     printf '%s %s\n' "$(readlink -f "$(cat "$space/device_path")")" "${space#/sys/kernel/config/nvmet/subsystems/}"
 done
+begin loops -
+# Nor does a loop device claim what it stands on: its name, and the node. What array.sh noted is Rackloop's own.
+for loop in /sys/block/loop*; do
+    [ -e "$loop/loop/backing_file" ] || continue
+    read -r file <"$loop/loop/backing_file"
+    read -r offset <"$loop/loop/offset"
+    file=${file% (deleted)}
+    grep -sqxF "${loop##*/} ${file##*/} $offset" /run/rackloop-md/* || printf '%s %s\n' "${loop##*/}" "$file"
+done
 begin values -
 grep -sH . /sys/class/sas_device/*/bay_identifier /sys/bus/pci/slots/*/address /sys/class/sas_phy/*/enable \
     /sys/class/sas_phy/*/sas_address /sys/class/sas_phy/*/negotiated_linkrate /sys/class/sas_phy/*/*_count

@@ -383,6 +383,22 @@ def test_what_nvme_over_fabrics_offers_is_in_use(node: str, claims: tuple[str, .
     assert read_drive(server, "/dev/nvme0n1", SOON).usage.claims == claims
 
 
+@pytest.mark.parametrize(
+    ("node", "claims"),
+    [
+        ("/dev/nvme0n1", ("nvme0n1 backs loop7; detach it with `losetup --detach /dev/loop7`",)),
+        ("/dev/nvme0n1p3", ("nvme0n1p3 backs loop7; detach it with `losetup --detach /dev/loop7`",)),
+        ("/dev/nvme0n12", ()),
+        ("/srv/images/nvme0n1", ()),
+    ],
+)
+def test_a_drive_that_a_loop_device_stands_on_is_in_use(node: str, claims: tuple[str, ...]) -> None:
+    server = RecordedServer()
+    server.listings["loops"] = f"loop7 {node}\n"
+    assert identify_drive(server, "/dev/nvme0n1", SOON).usage.claims == claims
+    assert read_drive(server, "/dev/nvme0n1", SOON).usage.claims == claims
+
+
 def test_one_drive_is_read_by_its_node() -> None:
     server = RecordedServer()
     assert read_drive(server, "/dev/nvme0n1", SOON).device == "/dev/nvme0n1"

@@ -68,7 +68,12 @@ class RecordedServer:
     name: str = "srv9"
     answers: dict[str, Recording] = field(default_factory=lambda: dict(RECORDED))
     listings: dict[str, str] = field(
-        default_factory=lambda: {"by-path": BY_PATH, "block": BLOCK, "enclosures": "", "exports": "", "values": VALUES}
+        default_factory=lambda: {
+            **dict.fromkeys(("enclosures", "exports", "loops"), ""),
+            "by-path": BY_PATH,
+            "block": BLOCK,
+            "values": VALUES,
+        }
     )
     ended: str = ""
     ran: list[tuple[str, ...]] = field(default_factory=list)

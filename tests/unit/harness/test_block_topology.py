@@ -67,6 +67,16 @@ def test_what_nvme_over_fabrics_offers(tree: BlockTree) -> None:
     assert claims(tree) == ("sda2 is namespace 2 of nqn.2014-08.org:x, for NVMe over Fabrics",)
 
 
+def test_a_mount_of_a_loop_device_upon_it(tree: BlockTree) -> None:
+    tree.disk("loop7", "7:7", {"loop/backing_file": "/dev/sda2 (deleted)", "loop/offset": "1048576"})
+    tree.disk("loop8", "7:8", {"loop/backing_file": "/srv/images/sda", "loop/offset": "0"})
+    tree.mounts(ROOT_MOUNT, "40 22 7:7 / /srv rw - ext4 /dev/loop7 rw", "41 22 7:8 / /mnt rw - ext4 /dev/loop8 rw")
+    assert claims(tree) == (
+        "sda2 backs loop7; detach it with `losetup --detach /dev/loop7`",
+        "loop7 is mounted at /srv",
+    )
+
+
 def test_swap_on_a_partition(tree: BlockTree) -> None:
     tree.write("proc/swaps", "Filename Type Size Used Priority\n/dev/sda1  partition 4194300 0 -2\n")
     assert claims(tree) == ("sda1 is swap",)

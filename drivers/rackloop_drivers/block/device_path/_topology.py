@@ -1,7 +1,8 @@
 """The users of a block device of this machine, by sysfs, configfs and procfs.
 
-Sources: Linux ``Documentation/ABI/stable/sysfs-block``, ``drivers/nvme/target/configfs.c``, ``proc(5)`` for mountinfo
-and swaps, and the prefixes that LVM, multipath-tools, mdadm and cryptsetup give to device-mapper UUIDs.
+Sources: Linux ``Documentation/ABI/stable/sysfs-block``, ``drivers/nvme/target/configfs.c``, ``drivers/block/loop.c``,
+``proc(5)`` for mountinfo and swaps, and the prefixes that LVM, multipath-tools, mdadm and cryptsetup give to
+device-mapper UUIDs.
 """
 
 from __future__ import annotations
@@ -114,6 +115,15 @@ class BlockTopology:
             holder = link.resolve()
             yield holder.name, f"{directory.name} is held by {self._kind(holder) or 'the device'} {self._label(holder)}"
             yield from ((name, claim) for name, claim in self._above(holder) if name != holder.name)
+        # The kernel opens what a loop device stands on without a claim, and names no holder.
+        for loop in self._loops_on(directory.name):
+            yield loop.name, f"{directory.name} backs {loop.name}; detach it with `losetup --detach /dev/{loop.name}`"
+            yield from ((name, claim) for name, claim in self._above(loop) if name != loop.name)
+
+    def _loops_on(self, name: str) -> Iterator[Path]:
+        for file in sorted(self.sysfs_root.glob("block/loop*/loop/backing_file")):
+            if self._node_name(self._text(file).removesuffix(" (deleted)")) == name:
+                yield file.parent.parent.resolve()
 
     def _kind(self, directory: Path) -> str:
         if (directory / "md").is_dir():

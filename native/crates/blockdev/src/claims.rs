@@ -1,16 +1,17 @@
 //! Users of a block device: from sysfs, configfs and procfs, and from ZFS labels on the disk.
 //!
 //! Sources: Linux `Documentation/ABI/stable/sysfs-block`, its `drivers/nvme/target/configfs.c` for what NVMe over Fabrics
-//! offers, `proc(5)` for mountinfo and swaps, "ZFS On-Disk Specification"
+//! offers and its `drivers/block/loop.c` for what a loop device stands on, `proc(5)` for mountinfo and swaps, "ZFS On-Disk Specification"
 //! (Sun Microsystems, 2006), chapter 1: a label is 256 KiB, its second half an array of uberblocks, each starting with the
 //! magic number in the byte order of the machine that wrote it.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::node::{name_of, text, Node, Roots};
+use crate::loops::{self, Loop};
+use crate::node::{name_of, node_name, subfolders, text, Node, Roots};
 
 const SECTOR_BYTES: u64 = 512;
 const LABEL_BYTES: u64 = 256 << 10;
@@ -19,16 +20,31 @@ const UBERBLOCK_MAGIC: u64 = 0x00ba_b10c;
 
 /// Descriptions of every use of the device, of its partitions, and of devices built upon them.
 pub fn of(roots: &Roots, node: &Node) -> Vec<String> {
-    let mut claims = Vec::new();
-    if node.folder.join("dm").is_dir() || node.folder.join("md").is_dir() {
-        claims.push("it is itself a volume or an array; give the drive beneath".to_owned());
-    }
-    claims.extend(upon(roots, node));
-    claims
+    built(node)
+        .chain(upon(roots, node, &loops::all(roots)))
+        .collect()
+}
+
+/// The same for whoever holds the device, and may have given regions of it to an array of Rackloop's.
+pub fn of_others(roots: &Roots, node: &Node) -> Vec<String> {
+    built(node).chain(of_others_upon(roots, node)).collect()
 }
 
 /// The same where the device may be an array itself.
-pub fn upon(roots: &Roots, node: &Node) -> Vec<String> {
+pub fn of_others_upon(roots: &Roots, node: &Node) -> Vec<String> {
+    upon(roots, node, &loops::of_others(roots))
+}
+
+fn built(node: &Node) -> impl Iterator<Item = String> {
+    let is_built = ["dm", "md"]
+        .iter()
+        .any(|kind| node.folder.join(kind).is_dir());
+    is_built
+        .then(|| "it is itself a volume or an array; give the drive beneath".to_owned())
+        .into_iter()
+}
+
+fn upon(roots: &Roots, node: &Node, loops: &[Loop]) -> Vec<String> {
     let mut claims = Vec::new();
     if node.folder.join("partition").exists() {
         claims.push("it is a partition; give the whole drive".to_owned());
@@ -37,7 +53,7 @@ pub fn upon(roots: &Roots, node: &Node) -> Vec<String> {
         claims.push("it is read-only".to_owned());
     }
     let mut above = BTreeSet::new();
-    climb(&node.folder, &mut above, &mut claims);
+    climb(&node.folder, loops, &mut above, &mut claims);
     claims.extend(mounts(roots, &above));
     claims.extend(swaps(roots, &above));
     let pools = subfolders(&roots.sys.join("fs/btrfs"));
@@ -54,13 +70,17 @@ pub fn upon(roots: &Roots, node: &Node) -> Vec<String> {
     claims
 }
 
-/// Descriptions of what NVMe over Fabrics offers of the device, its partitions, and devices built upon them.
+/// Descriptions of the uses of the device, its partitions, and devices built upon them that no claim on it prevents.
 ///
-/// The kernel's target opens them without a claim of its own, so that `O_EXCL` finds nothing.
+/// NVMe over Fabrics and loop devices open it without a claim of their own, so that `O_EXCL` finds nothing. Loop devices
+/// of an array of Rackloop's are none of them.
 pub fn offers(roots: &Roots, node: &Node) -> Vec<String> {
     let mut above = BTreeSet::new();
-    climb(&node.folder, &mut above, &mut Vec::new());
-    exports(roots, &above)
+    let mut claims = Vec::new();
+    let loops = loops::of_others(roots);
+    climb(&node.folder, &loops, &mut above, &mut claims);
+    claims.extend(exports(roots, &above));
+    claims
 }
 
 fn exports(roots: &Roots, above: &BTreeSet<String>) -> Vec<String> {
@@ -82,22 +102,29 @@ fn exports(roots: &Roots, above: &BTreeSet<String>) -> Vec<String> {
     found
 }
 
-/// The device and all devices built upon it, by name; each holder is a claim.
-fn climb(folder: &Path, above: &mut BTreeSet<String>, claims: &mut Vec<String>) {
+/// The device and all devices built upon it, by name; each holder and each loop device is a claim.
+fn climb(folder: &Path, loops: &[Loop], above: &mut BTreeSet<String>, claims: &mut Vec<String>) {
     let name = name_of(folder);
     if !above.insert(name.clone()) {
         return;
     }
     for part in subfolders(folder) {
         if part.join("partition").exists() {
-            climb(&part, above, claims);
+            climb(&part, loops, above, claims);
         }
     }
     for link in subfolders(&folder.join("holders")) {
         claims.push(format!("{name} is held by {}", name_of(&link)));
         if let Ok(holder) = link.canonicalize() {
-            climb(&holder, above, claims);
+            climb(&holder, loops, above, claims);
         }
+    }
+    for upon in loops.iter().filter(|one| one.stands_on == name) {
+        let of = name_of(&upon.folder);
+        claims.push(format!(
+            "{name} backs {of}; detach it with `losetup --detach /dev/{of}`"
+        ));
+        climb(&upon.folder, loops, above, claims);
     }
 }
 
@@ -191,24 +218,6 @@ fn has_zfs_label(node: &Node, start: u64) -> std::io::Result<bool> {
         }
     }
     Ok(false)
-}
-
-fn node_name(roots: &Roots, source: &str) -> Option<String> {
-    source.strip_prefix("/dev/")?;
-    let path = roots.node(source);
-    Some(name_of(&path.canonicalize().unwrap_or(path)))
-}
-
-/// The entries of a folder, sorted; empty if it does not exist.
-fn subfolders(folder: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .collect();
-    found.sort();
-    found
 }
 
 /// Decode escapes like `\040` of the tables of procfs.

@@ -5,6 +5,7 @@ mod buffer;
 mod claims;
 mod device;
 mod identity;
+mod loops;
 mod medium;
 mod node;
 #[cfg(any(test, feature = "testing"))]
@@ -54,9 +55,10 @@ pub fn opened(
     match purpose {
         Use::Read => {}
         Use::WriteClaimed if identity::is_array(&node, wanted) => {
-            reasons.extend(claims::upon(roots, &node));
+            reasons.extend(claims::of_others_upon(roots, &node));
         }
-        Use::Write | Use::WriteClaimed => reasons.extend(claims_on(roots, &node)),
+        Use::WriteClaimed => reasons.extend(claims::of_others(roots, &node)),
+        Use::Write => reasons.extend(claims_on(roots, &node)),
     }
     if reasons.is_empty() {
         Ok(node)
@@ -71,7 +73,7 @@ pub fn claims_on(roots: &Roots, node: &Node) -> Vec<String> {
     claims::of(roots, node)
 }
 
-/// Descriptions of what NVMe over Fabrics offers of the device, which no claim on it prevents.
+/// Descriptions of the uses of the device that no claim on it prevents: by NVMe over Fabrics, and by others' loop devices.
 #[must_use]
 pub fn offers_of(roots: &Roots, node: &Node) -> Vec<String> {
     claims::offers(roots, node)

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{flock, major, minor, FlockOperation, OFlags};
 
-/// The mount points of sysfs, procfs and devtmpfs.
+/// The mount points of sysfs, procfs and devtmpfs, and where programs keep their state until the next boot.
 #[derive(Debug, Clone)]
 pub struct Roots {
     /// The mount point of sysfs.
@@ -16,6 +16,8 @@ pub struct Roots {
     pub proc: PathBuf,
     /// The mount point of devtmpfs.
     pub dev: PathBuf,
+    /// The folder of programs' state.
+    pub run: PathBuf,
 }
 
 impl Default for Roots {
@@ -24,6 +26,7 @@ impl Default for Roots {
             sys: "/sys".into(),
             proc: "/proc".into(),
             dev: "/dev".into(),
+            run: "/run".into(),
         }
     }
 }
@@ -165,4 +168,23 @@ fn number_by_name(roots: &Roots, path: &Path) -> Result<String, String> {
         return Err("it is neither a block device nor stands for one".into());
     }
     Ok(number)
+}
+
+/// The kernel's name of a node below `/dev`, or of a link to one.
+pub fn node_name(roots: &Roots, source: &str) -> Option<String> {
+    source.strip_prefix("/dev/")?;
+    let path = roots.node(source);
+    Some(name_of(&path.canonicalize().unwrap_or(path)))
+}
+
+/// The entries of a folder, sorted; empty if it does not exist.
+pub fn subfolders(folder: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    found.sort();
+    found
 }

@@ -56,6 +56,7 @@ impl Tree {
             sys: self.root.join("sys"),
             proc: self.root.join("proc"),
             dev: self.root.join("dev"),
+            run: self.root.join("run"),
         }
     }
 

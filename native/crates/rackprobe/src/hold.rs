@@ -11,7 +11,7 @@ use crate::lines;
 #[derive(Debug, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 enum Command {
-    Check,
+    Check { id: u64 },
     Quit,
 }
 
@@ -26,7 +26,7 @@ pub fn run(args: &HoldArgs) -> Result<(), Failure> {
     lines::emit(&holder.held());
     for command in lines::commands::<Command>() {
         match command {
-            Ok(Command::Check) => lines::emit(&holder.check()),
+            Ok(Command::Check { id }) => lines::emit(&checked(id, &holder.check())),
             Ok(Command::Quit) => break,
             Err(message) => lines::emit(&json!({"event": "error", "message": message})),
         }
@@ -91,14 +91,19 @@ impl Holder {
     }
 
     /// Check that the descriptor is still that drive, that the name still resolves to it, and that it is not offered.
-    fn check(&self) -> Value {
+    fn check(&self) -> Vec<String> {
         let mut reasons = differences(&self.node, &self.wanted);
         if !self.node.is_behind(&self.roots, &self.name) {
             reasons.push(format!("{} does not lead to it any more", self.name));
         }
         reasons.extend(offers_of(&self.roots, &self.node));
-        json!({"event": "checked", "reasons": reasons})
+        reasons
     }
+}
+
+/// The answer to a check, by its id: whoever stopped waiting for one takes it for no later check's.
+fn checked(id: u64, reasons: &[String]) -> Value {
+    json!({"event": "checked", "id": id, "reasons": reasons})
 }
 
 #[cfg(test)]
@@ -131,7 +136,17 @@ mod tests {
             holder.held()["name"],
             format!("/dev/disk/by-id/wwn-0x{WWN}")
         );
-        assert_eq!(holder.check()["reasons"], json!([]));
+        assert_eq!(holder.check(), [""; 0]);
+    }
+
+    #[test]
+    fn the_answer_to_a_check_has_its_id() {
+        let parsed: Command = serde_json::from_str(r#"{"op": "check", "id": 7}"#).unwrap();
+        assert!(matches!(parsed, Command::Check { id: 7 }));
+        assert_eq!(
+            checked(7, &["it is gone".to_owned()]),
+            json!({"event": "checked", "id": 7, "reasons": ["it is gone"]})
+        );
     }
 
     #[test]
@@ -180,15 +195,9 @@ mod tests {
         let holder = take(&tree).unwrap();
         tree.remove(&format!("dev/disk/by-id/wwn-0x{WWN}"));
         let checked = holder.check();
-        assert!(checked["reasons"][0]
-            .as_str()
-            .unwrap()
-            .contains("does not lead to it any more"));
+        assert!(checked[0].contains("does not lead to it any more"));
         tree.remove_all("sys/devices/sda");
-        assert!(holder.check()["reasons"][0]
-            .as_str()
-            .unwrap()
-            .contains("is gone"));
+        assert!(holder.check()[0].contains("is gone"));
     }
 
     #[test]
@@ -238,12 +247,50 @@ mod tests {
             &format!("/dev/disk/by-id/wwn-0x{WWN}\n"),
         );
         tree.file(&format!("{namespace}/enable"), "0\n");
-        assert_eq!(holder.check()["reasons"], json!([]));
+        assert_eq!(holder.check(), [""; 0]);
         tree.file(&format!("{namespace}/enable"), "1\n");
         let said = "sda is namespace 2 of nqn.2014-08.org:x, for NVMe over Fabrics";
-        assert_eq!(holder.check()["reasons"], json!([said]));
+        assert_eq!(holder.check(), [said]);
         drop(holder);
         assert_eq!(reasons(&tree), said);
+    }
+
+    #[test]
+    fn what_stands_on_a_loop_device_of_it_is_found_and_nothing_is_written_beneath_one_that_came_later(
+    ) {
+        let tree = Tree::new();
+        let holder = take(&tree).unwrap();
+        tree.file("sys/devices/loop7/loop/backing_file", "/dev/sda\n");
+        tree.file("sys/devices/loop7/loop/offset", "1048576\n");
+        tree.link("sys/block/loop7", "../devices/loop7");
+        tree.link("sys/dev/block/7:7", "../../devices/loop7");
+        let backs = "sda backs loop7; detach it with `losetup --detach /dev/loop7`";
+        assert_eq!(holder.check(), [backs]);
+        drop(holder);
+        tree.file(
+            "proc/1/mountinfo",
+            "1 1 7:7 / /srv rw - ext4 /dev/loop7 rw\n",
+        );
+        assert_eq!(reasons(&tree), format!("{backs}; loop7 is mounted at /srv"));
+    }
+
+    #[test]
+    fn its_holder_goes_on_with_loop_devices_of_an_array_of_its_own() {
+        let tree = Tree::new();
+        let holder = take(&tree).unwrap();
+        tree.file(
+            "sys/devices/loop7/loop/backing_file",
+            "/dev/sda (deleted)\n",
+        );
+        tree.file("sys/devices/loop7/loop/offset", "4096\n");
+        tree.link("sys/block/loop7", "../devices/loop7");
+        tree.file("run/rackloop-md/array0", "loop7 sda 4096\n");
+        assert_eq!(holder.check(), [""; 0]);
+        tree.file("run/rackloop-md/array0", "loop7 sda 8192\n");
+        assert_ne!(holder.check(), [""; 0]);
+        drop(holder);
+        tree.file("run/rackloop-md/array0", "loop7 sda 4096\n");
+        assert!(reasons(&tree).contains("sda backs loop7"));
     }
 
     #[test]
