@@ -40,6 +40,7 @@ class Holder:
         self._within_s = within_s
         self._node = node
         self._asking = Lock()
+        self._checks = 0
         binary = find_binary("rackprobe")
         program = deliver(executor, Path(binary), deadline) if isinstance(executor, Host) else str(binary)
         # Not one of the commands that a connection has room for: drives are held by the dozen, and for long.
@@ -57,11 +58,17 @@ class Holder:
         if descriptor is not None:
             raise GuardRefused(drive_id, [f"{self._node} is at a server: no descriptor of this machine leads there"])
         with self._asking:
+            self._checks += 1
             try:
-                self._process.write_line(json.dumps({"op": "check"}))
+                self._process.write_line(json.dumps({"op": "check", "id": self._checks}))
             except ToolError as error:
                 raise LabError(f"the process that held {self._node} is gone; ask the guard again") from error
-            reasons = self._answer("checked", Deadline.after(self._clock, self._within_s))["reasons"]
+            deadline = Deadline.after(self._clock, self._within_s)
+            checked = self._answer("checked", deadline)
+            while checked.get("id") != self._checks:
+                # The answer to an earlier check, which came too late for it.
+                checked = self._answer("checked", deadline)
+            reasons = checked["reasons"]
         if reasons:
             raise UnfitDrive(drive_id, [str(reason) for reason in reasons])
 
