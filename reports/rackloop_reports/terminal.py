@@ -195,7 +195,7 @@ def _headlines(test: TestSummary) -> Sequence[str]:
 
 def _headline(measured: MeasurementSummary) -> str:
     name, unit = measure_text(measured.name, measured.labels), measured.unit
-    if measured.n > 1 and measured.p50 is not None:
+    if measured.n > 1 and measured.p50 is not None and measured.quantile != "mean":
         p99 = "" if measured.p99 is None else f", p99 {value_text(measured.p99, unit)}"
         return f"{name} p50 {value_text(measured.p50, unit)}{p99}"
     return f"{_named(measured)} {value_text(measured.value, unit)}"

@@ -33,6 +33,8 @@ _TAIL = 0.025
 class RoundRatio(Distribution):
     """The ratios of single rounds, and that of all rounds: its ``mean`` is ``overall``, the ratio of the means.
 
+    Of one quantity by round, which is a ratio already, that is the mean of the rounds.
+
     ``interval`` is the 95 % interval of that, (None, None) where the rounds are too few for one.
     """
 

@@ -29,7 +29,9 @@ class TenantShares:
         columns = [*alone.values(), *(together[tenant] for tenant in self._tenants)]
         if len({len(column) for column in columns}) > 1:
             raise ValueError("every tenant needs as many rounds alone as together")
-        self._rounds = Rounds(np.transpose(columns).tolist(), seed)
+        self._rows: Array = np.transpose(np.asarray(columns, dtype=np.float64))
+        self._seed = seed
+        self._rounds = Rounds(self._rows.tolist(), seed)
 
     def f_utils(self) -> dict[str, RoundRatio]:
         """The f-Util of each tenant."""
@@ -39,12 +41,12 @@ class TenantShares:
         }
 
     def jain(self) -> RoundRatio:
-        """Jain's index of the f-Utils."""
-        return self._rounds.ratio(self._of_shares(jain_index))
+        """Jain's index of the f-Utils of each round, and its mean over the rounds."""
+        return self._index(jain_index)
 
     def min_max(self) -> RoundRatio:
-        """The smallest f-Util over the largest."""
-        return self._rounds.ratio(self._of_shares(min_max_share))
+        """The smallest f-Util over the largest of each round, and its mean over the rounds."""
+        return self._index(min_max_share)
 
     def utilisation(self) -> RoundRatio:
         """The utilisation of the box by all tenants together."""
@@ -57,5 +59,7 @@ class TenantShares:
     def _f_util_of(self, rows: Array, place: int) -> Array:
         return np.asarray(f_util(*self._split(rows))[..., place])
 
-    def _of_shares(self, measure: Measure) -> Measure:
-        return lambda rows: measure(f_util(*self._split(rows)))
+    def _index(self, measure: Measure) -> RoundRatio:
+        """An index of every round's own shares; by their means, tenants that starve in turns would have equal ones."""
+        of_rounds = measure(f_util(*self._split(self._rows)))
+        return Rounds([[float(value)] for value in of_rounds], self._seed).ratio(lambda rows: rows[..., 0])

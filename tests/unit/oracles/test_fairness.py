@@ -178,6 +178,15 @@ def test_tenants_have_their_shares() -> None:
     assert round(found.utilisation().mean, 3) == 0.757
 
 
+def test_tenants_that_starve_in_turns_have_no_fair_share() -> None:
+    found = TenantShares(
+        {"t1": [1000.0] * 6, "t2": [1000.0] * 6}, {"t1": [900.0, 100.0] * 3, "t2": [100.0, 900.0] * 3}, seed=3
+    )
+    assert {of.mean for of in found.f_utils().values()} == {1.0}
+    assert found.jain().mean == found.jain().maximum == pytest.approx(1 / (2 * 0.82))
+    assert found.min_max().mean_ci95() == pytest.approx((1 / 9, 1 / 9))
+
+
 def test_tenants_of_which_one_was_not_measured_are_refused() -> None:
     with pytest.raises(ValueError, match="tenants alone are t1, together t2"):
         TenantShares({"t1": [1]}, {"t2": [1]}, 1)

@@ -150,6 +150,7 @@ class ExampleRun:
         *,
         quantile: float = 0.5,
         maximum: float | None = None,
+        is_mean: bool = False,
     ) -> None:
         """A measurement with one statistic and, where ``maximum`` is given, a limit it keeps or not."""
         samples = Distribution.of(values)
@@ -165,8 +166,8 @@ class ExampleRun:
                 labels=labels or {},
                 unit=unit,
                 n=samples.n,
-                quantile=f"p{quantile * 100:g}",
-                value=samples.quantile(quantile),
+                quantile="mean" if is_mean else f"p{quantile * 100:g}",
+                value=samples.mean if is_mean else samples.quantile(quantile),
                 ci95=ci95,
                 p50=samples.quantile(0.5),
                 p99=samples.quantile(0.99) if samples.quantile_ci95(0.99)[1] is not None else None,

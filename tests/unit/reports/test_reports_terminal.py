@@ -76,6 +76,15 @@ def test_headlines_are_shown_and_the_rest_where_everything_is_asked_for(tmp_path
     assert "io.stall p50 7.35 ms" in shown(tmp_path, everything=True)
 
 
+def test_the_headline_of_what_is_judged_by_its_mean_is_the_mean(tmp_path: Path) -> None:
+    example = ExampleRun(tmp_path)
+    example.start("a/b", "measure", headlines=["fairness.jain"])
+    example.measure("a/b", "fairness.jain", "1", [0.5, 0.75, 0.75, 0.75, 0.75, 0.75, 0.75, 0.75], is_mean=True)
+    example.finish("a/b")
+    example.close()
+    assert "    fairness.jain mean 0.719\n" in shown(tmp_path)
+
+
 def test_what_was_missed_is_told_in_full_and_red(tmp_path: Path) -> None:
     measured_run(tmp_path, "fail", "the stall was seen by the oracle")
     text = shown(tmp_path)
