@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from threading import Event
 
 import pytest
 
-from rackloop_cli.shared.interruption import default_signals, interruptible
+from rackloop_cli.shared.interruption import answering_interrupt, default_signals, interruptible, interruptible_run
 
 ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
@@ -51,6 +54,35 @@ def test_a_second_signal_gives_up_what_the_first_waits_for() -> None:
         assert not given_up.is_set()
         signal.raise_signal(signal.SIGTERM)
         assert given_up.wait(60)
+
+
+MODULE = """
+import signal
+signal.raise_signal(signal.SIGINT)
+is_whole = True
+"""
+
+
+def import_and_wait(name: str) -> None:
+    importlib.import_module(name)
+    Event().wait(60)
+
+
+def test_a_run_is_not_interrupted_in_the_middle_of_an_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "half_way_module.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    answered = []
+    # The outermost forgets what was heard before.
+    with (
+        answering_interrupt(),
+        pytest.raises(KeyboardInterrupt),
+        interruptible_run(lambda: answered.append("interrupted")),
+    ):
+        import_and_wait("half_way_module")
+    assert answered == ["interrupted"]
+    assert sys.modules.pop("half_way_module").is_whole
+    with answering_interrupt():
+        pass
 
 
 def test_a_signal_that_is_ignored_stays_so() -> None:

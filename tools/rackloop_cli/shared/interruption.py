@@ -7,11 +7,14 @@ import signal
 import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from threading import Thread
+from threading import Event, Thread, main_thread
+from types import FrameType
 from typing import Any, NoReturn
 
 # Ctrl-C, `kill`, and a terminal that was closed.
 _SIGNALS: tuple[signal.Signals, ...] = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_IMPORTING = "<frozen importlib"
+_LOOKS_EVERY_S = 0.01
 
 
 class _Heard:
@@ -75,19 +78,39 @@ def interruptible() -> Iterator[Interruption]:
 def interruptible_run(answer: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Have Ctrl-C and SIGTERM end a run: the rack is healed and the report written. ``answer`` says so at once.
 
-    Each raises KeyboardInterrupt; only the first is answered. One that was answered before ends the run too, should
-    it have been swallowed, as what is raised in a destructor is.
+    Each raises KeyboardInterrupt; only the first is answered. Within an import the first waits for its end: a module in
+    C that was left half way, such as one of numpy, cannot be imported again, and the report needs it. One that was
+    answered before ends the run too, should it have been swallowed, as what is raised in a destructor is.
     """
 
-    def interrupt(_number: int, _frame: object) -> NoReturn:
+    def interrupt(number: int, frame: FrameType | None) -> None:
         if not _heard.is_so:
             _heard.is_so = True
             answer()
+            if _is_importing(frame):
+                Thread(target=_repeat_once_imported, args=(number,), daemon=True).start()
+                return
         raise KeyboardInterrupt
 
     with _handling(interrupt, (signal.SIGINT, signal.SIGTERM)):
         require_uninterrupted()
         yield
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(_IMPORTING):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _repeat_once_imported(number: int) -> None:
+    """Send the signal once more when the main thread imports nothing."""
+    never = Event()
+    while _is_importing(sys._current_frames().get(main_thread().ident or 0)):  # noqa: SLF001 - documented, in sys
+        never.wait(_LOOKS_EVERY_S)
+    os.kill(os.getpid(), number)
 
 
 @contextmanager
