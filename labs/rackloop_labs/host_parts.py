@@ -35,9 +35,11 @@ def host_parts(lab: Lab) -> list[HostPart]:
     Those are ``phy:SERVER/PORT``, ``slot:SERVER/PORT`` for a drive at a port, and ``slot:SERVER/PORT/SLOT`` for one in
     a slot of the expander there. ``lab`` has the paths of the ports that are to be reached.
     """
+    # The SAS drives of a virtual rack's guests come without PHYs (decision 0015).
+    ports = {} if lab.kind is LabKind.VIRTUAL else sas_ports(lab)
     phys = (
         HostPart(Part(PartKind.PHY, f"{server}/{port}"), server, port, path, _DISABLED)
-        for (server, port), path in sas_ports(lab).items()
+        for (server, port), path in ports.items()
     )
     return [*phys, *(_slots_of_ports(lab) if lab.has_switch else _slots_of_drives(lab))]
 

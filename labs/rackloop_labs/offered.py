@@ -56,16 +56,14 @@ def unsupported_in(rack: Lab, leased: Lab | None = None, *, disturbs: Collection
 def never_in(rack: Lab, kind: FaultKind) -> str | None:
     """The reason why no part of ``rack`` can have faults of this kind, by its description; None where one may.
 
-    A kind that has to be told more than its target may be there.
+    What a kind has to be told besides its target is another one, which is taken to be the next.
     """
-    if any(parameter.is_required for parameter in kind.parameters.values()):
-        return None
     unsupported = unsupported_in(rack)
-    for target in _targets(rack):
-        if target.kind not in kind.targets:
-            continue
+    told = [name for name, parameter in kind.parameters.items() if parameter.is_required]
+    targets = [target.name or str(target) for target in _targets(rack) if target.kind in kind.targets]
+    for target, other in zip(targets, [*targets[1:], *targets[:1]], strict=True):
         try:
-            if unsupported(FaultSpec(kind.name, target.name or str(target))) is None:
+            if unsupported(FaultSpec(kind.name, target, dict.fromkeys(told, other))) is None:
                 return None
         except BadInput:
             # Of a drive that no server port has, for one, this is no fault.
@@ -91,8 +89,9 @@ def _is_there(rack: Lab, need: RequiredPart) -> bool:
         is_simulated = (is_mock and part.kind in _POWERED_IN_A_MOCK) or _breaks_drives(rack, part)
         return is_simulated or _is_fed(rack, part)
     if part.kind in _OF_A_SERVER:
-        # What is attached for good is asked of the equipment itself.
-        return not rack.has_switch or need.how in _kinds_of_hosts(rack).get(part, ())
+        # What is attached for good to a real server is asked of the equipment itself.
+        is_asked = not rack.has_switch and rack.kind is not LabKind.VIRTUAL
+        return is_asked or need.how in _kinds_of_hosts(rack).get(part, ())
     if part.kind is PartKind.SERVER and need.how == "nmi" and rack.servers[part.name].bmc is None:
         return False
     if runs_kernels(rack) and part.kind in {PartKind.NETWORK, PartKind.SERVER}:

@@ -8,6 +8,8 @@ from rackloop.errors import NotSupported
 from rackloop.lab import load_lab
 from rackloop_labs.lacking import refusal, require
 
+LABS = ("mock", "mock-direct", "virtual", "virtual-direct", "example-rack", "direct-attached")
+
 
 def test_a_drive_is_mounted_where_a_kernel_has_it() -> None:
     for name in ("virtual", "example-rack"):
@@ -29,3 +31,17 @@ def test_an_array_is_made_where_a_kernel_has_its_drives() -> None:
         require(load_lab(name), "host.raid")
     with pytest.raises(NotSupported, match="they have no kernel that makes an array of drives"):
         require(load_lab("mock"), "host.raid")
+
+
+@pytest.mark.parametrize(
+    ("kind", "have_it"),
+    [
+        ("miswire", {"mock"}),
+        ("phy_disable", {"mock", "mock-direct", "example-rack", "direct-attached"}),
+        ("slot_power_loss", {"mock", "mock-direct", "example-rack", "direct-attached"}),
+        ("device_off", {"mock-direct", "example-rack", "direct-attached"}),
+        ("hot_unplug", set(LABS)),
+    ],
+)
+def test_a_fault_that_no_part_of_a_rack_can_have_is_known_by_its_description(kind: str, have_it: set[str]) -> None:
+    assert {name for name in LABS if refusal(load_lab(name), f"fault.{kind}") is None} == have_it
