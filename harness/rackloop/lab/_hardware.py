@@ -165,7 +165,7 @@ class Drive(Description):
     """A drive: what it is, who it is, and where it is plugged in."""
 
     profile: ProfileName
-    """The kind of drive: sata-ssd, sata-hdd, sas-ssd, sas-hdd, smr-hdd or nvme-ssd, or a profile file of your own."""
+    """The kind of drive: a profile by name, such as sata-ssd, or a profile file of your own."""
     model: Text = Field(default_factory=lambda data: load_profile(data["profile"]).model)
     """The model as the drive reports it; the profile's in a simulated lab."""
     asset: Text | None = None

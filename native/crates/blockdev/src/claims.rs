@@ -25,7 +25,7 @@ pub fn of(roots: &Roots, node: &Node) -> Vec<String> {
         .collect()
 }
 
-/// The same for whoever holds the device, and may have given regions of it to an array of Rackloop's.
+/// The same without the loop devices of an array of Rackloop: for the holder of the device.
 pub fn of_others(roots: &Roots, node: &Node) -> Vec<String> {
     built(node).chain(of_others_upon(roots, node)).collect()
 }

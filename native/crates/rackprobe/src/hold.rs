@@ -101,7 +101,7 @@ impl Holder {
     }
 }
 
-/// The answer to a check, by its id: whoever stopped waiting for one takes it for no later check's.
+/// The answer to a check, with its id, by which a late answer is told from the next one.
 fn checked(id: u64, reasons: &[String]) -> Value {
     json!({"event": "checked", "id": id, "reasons": reasons})
 }
