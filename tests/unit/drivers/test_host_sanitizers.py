@@ -122,8 +122,10 @@ def test_a_drive_that_cannot_begin_says_so_without_being_told_anything() -> None
     with pytest.raises(LabError, match="security is frozen"):
         AtaErasure(Tools(server, "/dev/sdb")).require(OVERWRITE, later())
     AtaErasure(Tools(Server({"-I": ok(FLASH)}), "/dev/sdb")).require(BLOCK, later())
-    with pytest.raises(NotSupported, match="would erase all of them"):
-        NvmeErasure(Tools(Server({"namespaces": ok("nvme0n1 nvme0n2")}), "/dev/nvme0n1")).require(BLOCK, later())
+    shared, server = nvme(id_ctrl=ok(CAPABLE), list_ns=ok(listed(1, 2)))
+    with pytest.raises(NotSupported, match="would erase all namespaces"):
+        shared.require(BLOCK, later())
+    assert not any("nvme sanitize" in line for line in server.ran)
 
 
 def test_a_drive_with_a_password_of_somebody_else_is_left_alone() -> None:
@@ -198,12 +200,20 @@ def nvme_log(sprog: int, status: int, key: str = "status") -> str:
     return json.dumps({"nvme0n1": {"sprog": sprog, "sstat": {"global_erased": 0, key: f"({status}) So it is."}}})
 
 
-CAPABLE = json.dumps({"sanicap": 7, "oacs": 0, "fna": 0})
-FORMATS = json.dumps({"sanicap": 0, "oacs": 0x10A, "fna": 0x4})
+CAPABLE = json.dumps({"sanicap": 7, "oacs": 0, "fna": 0, "nn": 1, "cmic": 0})
+FORMATS = json.dumps({"sanicap": 0, "oacs": 0x10A, "fna": 0x4, "nn": 256, "cmic": 0})
+REFUSED: list[Said] = [(1, "", "NVMe status: Invalid Field in Command: A reserved coded value(0x4002)\n")]
+
+
+def listed(*nsids: int) -> str:
+    """What ``nvme list-ns -o json`` prints."""
+    return json.dumps({"nsid_list": [{"nsid": nsid} for nsid in nsids]})
 
 
 def nvme(**answers: list[Said]) -> tuple[NvmeErasure, Server]:
-    server = Server({words.replace("_", "-"): said for words, said in answers.items()} | {"namespaces": ok("nvme0n1")})
+    """The erasure of ``/dev/nvme0n1``, namespace 1; ``list-ns`` is refused where it is not among the answers."""
+    given = {words.replace("_", "-"): said for words, said in answers.items()}
+    server = Server({**given, "/nsid": ok("1\n"), "list-ns": given.get("list-ns", REFUSED)})
     return NvmeErasure(Tools(server, "/dev/nvme0n1")), server
 
 
@@ -237,11 +247,85 @@ def test_a_format_keeps_that_of_the_drive_and_takes_it_while_it_is_held(namespac
     assert erasure.seen(later()).state is ErasureState.OVER
 
 
-def test_a_controller_with_more_namespaces_is_not_sanitized() -> None:
-    server = Server({"id-ctrl": ok(CAPABLE), "namespaces": ok("nvme0n1\nnvme0n2\n")})
-    with pytest.raises(NotSupported, match="namespaces nvme0n1, nvme0n2, and would erase all of them"):
-        NvmeErasure(Tools(server, "/dev/nvme0n1")).begin(BLOCK, later(), lambda *_: None)
+def controller(**fields: int) -> list[Said]:
+    return ok(json.dumps(json.loads(CAPABLE) | fields))
+
+
+MANAGED = {"oacs": 0x8, "nn": 32}
+TEXT = "[   0]:0x1\n"
+OTHER_TEXT = TEXT + "[   1]:0xa\n"
+# What getopt of a version without it says.
+NO_FORMAT: Said = (22, "", "list-ns: unrecognized option '--output-format=json'\n")
+
+
+@pytest.mark.parametrize(
+    ("fields", "lists"),
+    [
+        (MANAGED, {"--all": ok(listed(1))}),
+        (MANAGED, {"--all": ok(TEXT)}),
+        (MANAGED, {"--all --output-format": [NO_FORMAT], "--all": ok(TEXT)}),
+        ({"oacs": 0x8, "nn": 1}, {}),
+        ({"nn": 1, "cmic": 0x2}, {}),
+        ({"nn": 256}, {"--all": REFUSED, "": ok(listed(1))}),
+        ({"nn": 256}, {"--all": ok(""), "": ok(TEXT)}),
+    ],
+)
+def test_a_namespace_that_is_the_only_one_of_its_subsystem_is_sanitized(
+    fields: dict[str, int], lists: dict[str, list[Said]]
+) -> None:
+    answers = {f"list-ns {words}".rstrip(): said for words, said in lists.items()}
+    erasure, server = nvme(id_ctrl=controller(**fields), **answers, sanitize=ok(""))
+    erasure.begin(BLOCK, later(), lambda *_: None)
+    assert "nvme sanitize --sanact=2 /dev/nvme0n1" in server.ran
+
+
+@pytest.mark.parametrize(
+    ("fields", "lists", "why"),
+    [
+        (MANAGED, {"--all": ok(listed(1, 10)), "": ok(listed(1))}, "of which it is 1 and there are 1, 10: delete"),
+        (MANAGED, {"--all": ok(OTHER_TEXT), "": ok(TEXT)}, "of which it is 1 and there are 1, 10: delete"),
+        (MANAGED, {"--all": ok(listed(2))}, "of which it is 1 and there are 2"),
+        (MANAGED, {"--all": REFUSED, "": ok(listed(1))}, r"does not tell which are .* besides 1 \(up to 32 may be\)"),
+        ({"nn": 256}, {"--all": REFUSED, "": ok(listed(1, 2))}, "of which it is 1 and there are 1, 2"),
+        ({"nn": 256, "cmic": 0x2}, {"--all": REFUSED, "": ok(listed(1))}, "does not tell which"),
+    ],
+    ids=["unattached", "unattached, as text", "another", "managed, not told", "visible", "of another controller"],
+)
+def test_a_namespace_that_may_not_be_the_only_one_of_its_subsystem_is_not_sanitized(
+    fields: dict[str, int], lists: dict[str, list[Said]], why: str
+) -> None:
+    answers = {f"list-ns {words}".rstrip(): said for words, said in lists.items()}
+    erasure, server = nvme(id_ctrl=controller(**fields), **answers, sanitize=ok(""))
+    with pytest.raises(NotSupported, match=why):
+        erasure.begin(BLOCK, later(), lambda *_: None)
     assert not any("nvme sanitize" in line for line in server.ran)
+
+
+@pytest.mark.parametrize("fna", [0x1, 0x2, 0x5])
+def test_a_format_of_all_namespaces_is_refused_where_there_are_others(fna: int) -> None:
+    formats = controller(sanicap=0, oacs=0x10A, fna=fna, nn=256)
+    erasure, server = nvme(id_ctrl=formats, list_ns=ok(listed(1, 2)), format=ok("Success"))
+    with pytest.raises(NotSupported, match="there are 1, 2: delete the others first"):
+        erasure.begin(BLOCK, later(), lambda *_: None)
+    assert not any("nvme format" in line for line in server.ran)
+    erasure, server = nvme(id_ctrl=formats, list_ns=ok(listed(1)), id_ns=ok("{}"), format=ok("Success"))
+    erasure.begin(BLOCK, later(), lambda *_: None)
+    assert any("nvme format" in line for line in server.ran)
+
+
+def test_a_format_of_one_namespace_leaves_the_others() -> None:
+    erasure, _ = nvme(id_ctrl=ok(FORMATS), list_ns=ok(listed(1, 2)))
+    erasure.require(CRYPTO, later())
+
+
+def test_namespaces_that_cannot_be_asked_for_are_not_taken_for_none() -> None:
+    denied: list[Said] = [(1, "", "id namespace list: Permission denied\n")]
+    erasure, _ = nvme(id_ctrl=ok(CAPABLE), list_ns=denied)
+    with pytest.raises(LabError, match="nvme list-ns --all failed: id namespace list: Permission denied"):
+        erasure.require(BLOCK, later())
+    erasure, _ = nvme(id_ctrl=ok(CAPABLE), list_ns=ok("1 namespace"))
+    with pytest.raises(UnknownFormat, match="another list of namespaces"):
+        erasure.require(BLOCK, later())
 
 
 @pytest.mark.parametrize("key", ["status", "Sanitize in Progress."])

@@ -96,6 +96,20 @@ def test_a_namespace_says_who_and_how_large_it_is() -> None:
     assert "4 KiB +  0 B" in run("nvme", "list", view=view).stdout
 
 
+def test_a_controller_lists_its_one_namespace_and_has_no_list_of_unattached_ones() -> None:
+    for node in ("/dev/nvme0", "/dev/nvme0n1"):
+        assert run("nvme", "list-ns", node).stdout == "[   0]:0x1\n"
+        assert _json("nvme", "list-ns", node) == {"nsid_list": [{"nsid": 1}]}
+    assert run("nvme", "list-ns", "/dev/nvme0", "-n", "2").stdout == ""
+    assert run("nvme", "list-ns", "/dev/nvme0", "--namespace-id=0").stderr == "invalid nsid parameter\n"
+    # There is no namespace management: bit 3 of OACS.
+    assert not _json("nvme", "id-ctrl", "/dev/nvme0")["oacs"] & 0x8
+    unmanaged = run("nvme", "list-ns", "/dev/nvme0", "--all", "-o", "json")
+    assert (unmanaged.stdout, unmanaged.status) == ("", 1)
+    assert unmanaged.stderr.startswith("NVMe status: Invalid Field in Command: ")
+    assert unmanaged.stderr.endswith("(0x4002)\n")
+
+
 def test_an_output_format_that_is_not_emulated_is_refused() -> None:
     answer = run("nvme", "smart-log", "/dev/nvme0", "-o", "binary")
     assert (answer.stdout, answer.stderr, answer.status) == ("", "Invalid output format\n", 1)

@@ -1,7 +1,8 @@
 """NVMe drives that erase themselves: Sanitize, or Format NVM where they have no Sanitize.
 
-Sources: NVM Express Base Specification 2.0, Identify Controller (SANICAP, OACS, FNA), Sanitize Status log (SPROG,
-SSTAT); nvme-sanitize(1), nvme-format(1).
+Sources: NVM Express Base Specification 2.0, Identify Controller (SANICAP, OACS, FNA, NN, CMIC), Allocated and Active
+Namespace ID list (CNS 10h and 02h), Sanitize Status log (SPROG, SSTAT); nvme-sanitize(1), nvme-format(1),
+nvme-list-ns(1).
 """
 
 from __future__ import annotations
@@ -23,7 +24,11 @@ _SANITIZES = {
     SanitizeMethod.OVERWRITE: (0x4, "3"),
 }
 _OACS_FORMAT = 0x2
+_OACS_NAMESPACES = 0x8
+# Format, or secure erase as part of it, is of all namespaces.
+_FNA_ALL = 0x3
 _FNA_CRYPTO = 0x4
+_CMIC_CONTROLLERS = 0x2
 # Secure Erase Settings of Format NVM.
 _FORMATS = {SanitizeMethod.BLOCK_ERASE: "1", SanitizeMethod.CRYPTO_ERASE: "2"}
 _STATUS = re.compile(r"\((\d+)\)")
@@ -31,20 +36,19 @@ _STATES = {2: ErasureState.UNDER_WAY, 3: ErasureState.FAILED}
 _WHOLE = 0x10000
 # An hour for a format, which answers once it is done; nvme-cli itself waits no longer than it is told.
 _FORMAT_MS = 3_600_000
-_NAMESPACES = """
-node=$(readlink -f "$1")
-own=$(readlink -f "/sys/block/${node##*/}/device")
-for block in /sys/block/nvme*; do
-  [ -e "$block" ] && [ "$(readlink -f "$block/device")" = "$own" ] && echo "${block##*/}"
-done
-exit 0
+_NSID = """
+node=$(readlink -f "$1") && cat "/sys/block/${node##*/}/nsid"
 """
+# "NVMe status: Invalid Field in Command: ..." of nvme-cli 2, "NVMe Status:INVALID_FIELD(2)" of older ones.
+_REFUSED = re.compile("NVMe status:", re.IGNORECASE)
+_LISTED = re.compile(r"\[ *\d+\]:(0x[0-9a-f]+)")
 
 
 class NvmeErasure:
     """:class:`~rackloop_drivers.drive.host_drive._erasing.Erasure` of an NVMe drive, by a node of its only namespace.
 
-    A sanitize is of the whole subsystem: with more than one namespace there it raises NotSupported.
+    A sanitize is of the whole NVM subsystem, and a format may be: where another namespace is allocated there, attached
+    to this controller or not, or might be, it raises NotSupported.
     """
 
     def __init__(self, tools: Tools) -> None:
@@ -92,15 +96,61 @@ class NvmeErasure:
                 "succeeds: sanitize it again, or replace it"
             )
 
-    def require(self, method: SanitizeMethod, deadline: Deadline) -> None:  # noqa: ARG002 - each is of all namespaces
-        """Return where the controller has no other namespace. Raises NotSupported where it has."""
-        script = ["sh", "-c", _NAMESPACES, "namespaces", self._tools.node]
-        names = self._tools.executor.run(script, deadline).stdout.split()
-        if len(names) > 1:
+    def require(self, method: SanitizeMethod, deadline: Deadline) -> None:
+        """Return where the erasure is of this namespace alone. Raises NotSupported where it is not, or might not be."""
+        controller = self._json("id-ctrl", deadline=deadline)
+        if method not in _sanitizes(controller) and not int(controller.get("fna", _FNA_ALL)) & _FNA_ALL:
+            return
+        own = self._own_nsid(deadline)
+        if listed := self._listed("--all", deadline=deadline):
+            self._require_alone(own, listed)
+        elif controller.get("nn") != 1:
+            # What is not managed was made with the drive: nothing is allocated without being attached. But it may be
+            # attached to another controller of the subsystem.
+            is_fixed = not int(controller.get("oacs", _OACS_NAMESPACES)) & _OACS_NAMESPACES
+            if not is_fixed or int(controller.get("cmic", _CMIC_CONTROLLERS)) & _CMIC_CONTROLLERS:
+                raise NotSupported(
+                    f"{self._tools.where}: it would erase all namespaces of its NVM subsystem, and does not tell "
+                    f"which are allocated there besides {own} (up to {controller.get('nn')} may be)"
+                )
+            self._require_alone(own, self._listed(deadline=deadline) or [])
+
+    def _require_alone(self, own: int, listed: list[int]) -> None:
+        if listed != [own]:
             raise NotSupported(
-                f"{self._tools.where}: its controller has the namespaces {', '.join(names)}, and would erase all of "
-                "them: delete the others first"
+                f"{self._tools.where}: it would erase all namespaces of its NVM subsystem, of which it is {own} and "
+                f"there are {', '.join(map(str, listed)) or 'none'}: delete the others first"
             )
+
+    def _own_nsid(self, deadline: Deadline) -> int:
+        said = self._tools.executor.run(["sh", "-c", _NSID, "nsid", self._tools.node], deadline)
+        if not said.stdout.strip().isdecimal():
+            why = said.stderr.strip() or f"it says {said.stdout.strip()!r}"
+            raise LabError(f"{self._tools.where}: the kernel does not say which namespace it is: {why}")
+        return int(said.stdout)
+
+    def _listed(self, *which: str, deadline: Deadline) -> list[int] | None:
+        """The namespaces that ``nvme list-ns`` lists; None where the controller refuses that."""
+        # Before 2.0 nvme-cli prints lists as text alone, and takes no word of another format.
+        for output in (("--output-format=json",), ()):
+            argv = ("nvme", "list-ns", *which, *output)
+            completed = self._tools.run(*argv, deadline=deadline, accept=range(256))
+            if not completed.status:
+                return self._nsids(completed.stdout)
+            if _REFUSED.search(completed.stdout + completed.stderr):
+                return None
+        self._tools.check(completed)
+        return None
+
+    def _nsids(self, raw: str) -> list[int]:
+        lines = [line for line in raw.splitlines() if line.strip()]
+        found = [_LISTED.fullmatch(line.strip()) for line in lines]
+        if all(found):
+            return [int(match[1], 16) for match in found if match]
+        try:
+            return [int(one["nsid"]) for one in json.loads(raw)["nsid_list"]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._unknown("another list of namespaces", raw) from error
 
     def _json(self, what: str, deadline: Deadline) -> Mapping[str, Any]:
         return self._parsed(self._tools.run("nvme", what, "--output-format=json", deadline=deadline).stdout)

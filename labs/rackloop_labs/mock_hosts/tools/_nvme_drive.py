@@ -12,6 +12,7 @@ SUBSYSTEM_VENDOR_ID = 0x1AF4
 IEEE_OUI = 0x525400  # where the namespace has no EUI-64 that says whose it is
 VERSION = 0x10400  # NVM Express 1.4
 ADMIN_COMMANDS = 0
+NAMESPACE_MANAGEMENT = 0x08
 _NVM_COMMANDS = 0x0C  # Dataset Management and Write Zeroes
 _WRITE_UNCORRECTABLE = 0x02
 LOG_PAGES = 0

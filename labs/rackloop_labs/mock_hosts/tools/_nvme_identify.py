@@ -129,5 +129,15 @@ def namespace_text(drive: AttachedDrive) -> str:
     )
 
 
+def namespaces(first: int) -> dict[str, Any]:
+    """The namespaces of a drive, which has one, from ``first`` on as ``nvme list-ns -o json`` prints them."""
+    return {"nsid_list": [{"nsid": nsid} for nsid in (1,) if nsid >= first]}
+
+
+def namespaces_text(listed: dict[str, Any]) -> str:
+    """The same as ``nvme list-ns`` prints them."""
+    return "".join(f"[{place:4}]:{one['nsid']:#x}\n" for place, one in enumerate(listed["nsid_list"]))
+
+
 def _shown(name: str, value: int | str) -> str:
     return f"{value:#x}" if name in _HEXADECIMAL and value and isinstance(value, int) else str(value)

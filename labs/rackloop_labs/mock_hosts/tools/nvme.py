@@ -12,29 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rackloop_labs.mock_hosts._view import Answer, AttachedDrive, HostActs, HostView
+from rackloop_labs.mock_hosts.tools import _nvme_drive as nvme_drive
 from rackloop_labs.mock_hosts.tools import _nvme_identify, _nvme_list, _nvme_logs
+from rackloop_labs.mock_hosts.tools import _nvme_status as status
 from rackloop_labs.mock_hosts.tools._devices import device_node
 from rackloop_labs.mock_hosts.tools._nvme_json import nvme_json
 
 _WORD = 0xFFFF_FFFF
 _ALL_NAMESPACES = _WORD
-_INVALID_NAMESPACE = (
-    "NVMe status: Invalid Namespace or Format: The namespace or the format of that namespace is invalid(0x400b)\n"
-)
-_SANITIZE_IN_PROGRESS = (
-    "NVMe status: Sanitize In Progress: The requested function is prohibited while a sanitize operation is in "
-    "progress(0x1d)\n"
-)
-_INVALID_FIELD = (
-    "NVMe status: Invalid Field in Command: A reserved coded value or an unsupported value in a defined field(0x4002)\n"
-)
-_INVALID_OPCODE = (
-    "NVMe status: Invalid Command Opcode: A reserved coded value or an unsupported value in the command opcode "
-    "field(0x4001)\n"
-)
-_OUT_OF_RANGE = (
-    "NVMe status: LBA Out of Range: The command references an LBA that exceeds the size of the namespace(0x4080)\n"
-)
 _ERROR_RECOVERY = 5
 _SANITIZES = {
     "2": "block-erase", "start-block-erase": "block-erase", "4": "crypto-erase", "start-crypto-erase": "crypto-erase",
@@ -148,10 +133,22 @@ def _id_ns(call: _Call) -> Answer:
     if not namespace and call.device == drive.kernel_name:
         raise _Refused("get-namespace-id: Inappropriate ioctl for device")
     if namespace not in {0, 1}:
-        return Answer(stderr=_INVALID_NAMESPACE, status=1)
+        return Answer(stderr=status.INVALID_NAMESPACE, status=1)
     if is_json:
         return Answer(nvme_json(_nvme_identify.namespace(drive)))
     return Answer(_nvme_identify.namespace_text(drive))
+
+
+def _list_ns(call: _Call) -> Answer:
+    call.drive("id namespace list: Invalid argument")
+    is_json = call.is_json
+    first = call.number("namespace-id", 1)
+    if not first:
+        raise _Refused("invalid nsid parameter")
+    if "all" in call.options and not nvme_drive.ADMIN_COMMANDS & nvme_drive.NAMESPACE_MANAGEMENT:
+        return Answer(stderr=status.INVALID_FIELD, status=1)
+    listed = _nvme_identify.namespaces(first)
+    return Answer(nvme_json(listed) if is_json else _nvme_identify.namespaces_text(listed))
 
 
 def _smart_log(call: _Call) -> Answer:
@@ -160,7 +157,7 @@ def _smart_log(call: _Call) -> Answer:
     is_verbose = "human-readable" in call.options
     namespace = call.number("namespace-id", _ALL_NAMESPACES)
     if namespace not in {0, 1, _ALL_NAMESPACES}:
-        return Answer(stderr=_INVALID_NAMESPACE, status=1)
+        return Answer(stderr=status.INVALID_NAMESPACE, status=1)
     if is_json:
         return Answer(nvme_json(_nvme_logs.smart_log(drive, is_verbose=is_verbose)))
     return Answer(_nvme_logs.smart_log_text(drive, call.device, namespace, is_verbose=is_verbose))
@@ -183,7 +180,7 @@ def _sanitize(call: _Call) -> Answer:
     if method is None:
         raise _Refused("Invalid Sanitize Action", shows_usage=True)
     if drive.firmware_state.erased is not None:
-        return Answer(stderr=_SANITIZE_IN_PROGRESS, status=1)
+        return Answer(stderr=status.SANITIZE_IN_PROGRESS, status=1)
     call.acts.sanitize(drive, method)
     return Answer()
 
@@ -199,7 +196,7 @@ def _get_feature(call: _Call) -> Answer:
     drive = call.drive("get-feature: Invalid argument")
     limits = drive.firmware_state.limits
     if call.number("feature-id", 0) != _ERROR_RECOVERY or limits is None:
-        return Answer(stderr=_INVALID_FIELD, status=1)
+        return Answer(stderr=status.INVALID_FIELD, status=1)
     # C prints no 0x before a zero.
     value = f"{limits[0]:#010x}" if limits[0] else "00000000"
     return Answer(f"get-feature:0x05 (Error Recovery), Current value:{value}\n")
@@ -208,7 +205,7 @@ def _get_feature(call: _Call) -> Answer:
 def _set_feature(call: _Call) -> Answer:
     drive = call.drive("set-feature: Invalid argument")
     if call.number("feature-id", 0) != _ERROR_RECOVERY or drive.firmware_state.limits is None:
-        return Answer(stderr=_INVALID_FIELD, status=1)
+        return Answer(stderr=status.INVALID_FIELD, status=1)
     value = call.number("value", 0)
     call.acts.limit_recovery(drive, value, 0)
     return Answer(f"set-feature:0x05 (Error Recovery), value:{value:#010x}, cdw12:00000000, save:0\n")
@@ -218,9 +215,9 @@ def _write_uncorrectable(call: _Call) -> Answer:
     drive = call.drive("write uncorrectable: Invalid argument")
     first, many = call.number("start-block", 0), call.number("block-count", 0) + 1
     if not drive.firmware_state.marks:
-        return Answer(stderr=_INVALID_OPCODE, status=1)
+        return Answer(stderr=status.INVALID_OPCODE, status=1)
     if first + many > drive.size_bytes // drive.sector_bytes:
-        return Answer(stderr=_OUT_OF_RANGE, status=1)
+        return Answer(stderr=status.OUT_OF_RANGE, status=1)
     call.acts.mark(drive, first, many)
     return Answer("NVME Write Uncorrectable Success\n")
 
@@ -283,6 +280,17 @@ _COMMANDS = {
         "Send an Identify Namespace command to the given device, returns properties of the specified namespace in "
         "either human-readable or binary format. Can also return binary vendor-specific namespace attributes.",
         (_Option("namespace-id", "n", "NUM", "identifier of desired namespace"), _FORMAT),
+    ),
+    "list-ns": _Command(
+        _list_ns,
+        "Send NVMe Identify List, display structure",
+        "For the specified controller handle, show the namespace list in the associated NVMe subsystem, optionally "
+        "starting with a given nsid.",
+        (
+            _Option("namespace-id", "n", "NUM", "first nsid returned list should start from"),
+            _Option("all", "a", None, "show all namespaces in the subsystem, whether attached or inactive"),
+            _FORMAT,
+        ),
     ),
     "smart-log": _Command(
         _smart_log,
