@@ -79,10 +79,15 @@ def ratio(over_under: Array) -> Array:
     return np.asarray(over_under[..., 0] / over_under[..., 1])
 
 
-def within_objective(latency_s: Distribution, objective_s: float) -> int:
-    """The number of I/Os that were no slower than their objective (SLO); over all, it is the attainment."""
+def within_objective(
+    latency_s: Distribution, objective_s: float, late_with: Callable[[float], float] = lambda _seconds: 0.0
+) -> int:
+    """The number of I/Os that were no slower than their objective (SLO); over all, it is the attainment.
+
+    ``late_with`` has what is taken off a latency before, such as what the machine may have added to it.
+    """
     pairs = zip(latency_s.values, latency_s.counts, strict=True)
-    return sum(count for value, count in pairs if value <= objective_s)
+    return sum(count for value, count in pairs if value - late_with(value) <= objective_s)
 
 
 def _require_positive(what: str, found: Array) -> None:
