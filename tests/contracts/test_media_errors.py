@@ -139,6 +139,52 @@ def test_a_tool_that_says_it_succeeded_is_not_believed(real: Marked) -> None:
     assert real.heal().found_in_order
 
 
+class ActsAt:
+    """A server that something happens on just before it is told ``words``, once."""
+
+    def __init__(self, host: Host, words: str, act: Callable[[], None]) -> None:
+        self._host, self._words, self._acts = host, words, [act]
+        self.ran: list[str] = []
+
+    def run(self, argv: Sequence[str], deadline: Deadline, **more: Any) -> Completed:
+        self.ran.append(" ".join(argv))
+        if self._acts and self._words in self.ran[-1]:
+            self._acts.pop()()
+        return self._host.run(argv, deadline, **more)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._host, name)
+
+
+@pytest.mark.parametrize(
+    ("words", "marked"),
+    [
+        ("media%2Ftest.json", []),
+        # The last sector of the first block: by then the second one was read once.
+        ("--make-bad-sector f71", [f"f{sector}" for sector in range(64, 72)]),
+    ],
+    ids=["while the note is written", "while another block is marked"],
+)
+def test_what_was_written_since_the_note_is_not_marked_nor_is_anything_else(
+    words: str, marked: list[str], real: Marked
+) -> None:
+    """Or its end would bring back what was there before, of a write that the drive has acknowledged."""
+    old, new = os.urandom(2 * LENGTH), os.urandom(LENGTH)
+    real.write("ssd1", OFFSET, old)
+    with real.writable("ssd1") as writable, open_blocks(writable, CLOCK) as blocks:
+        host = ActsAt(real.bench.host("node1"), words, lambda: blocks.write(OFFSET + LENGTH, new))
+        hosts = {name: real.bench.host(name) for name in real.lab.servers} | {"node1": cast("Any", host)}
+        part = RackMediaErrors(real.lab, hosts, CLOCK, real.held, None).breakable["drive:ssd1"]
+        with pytest.raises(LabError, match=rf"{LENGTH} bytes at {OFFSET + LENGTH} were written while .* no sectors"):
+            part.break_as(KEY, {**FAULT, "sectors": 16}, soon(60))
+        assert blocks.read(OFFSET, 2 * LENGTH) == old[:LENGTH] + new
+    assert [line.split()[-2] for line in host.ran if "--make-bad-sector" in line] == marked
+    assert part.standing(soon(60)) == {}
+    part.mend(KEY, soon(60))
+    assert real.read("ssd1", OFFSET, 2 * LENGTH) == old[:LENGTH] + new
+    assert real.heal().found_in_order
+
+
 def test_what_was_written_meanwhile_stays(real: Marked) -> None:
     """A store goes on writing under the permission that it has."""
     old, new = os.urandom(4 * LENGTH), os.urandom(LENGTH)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -58,9 +58,12 @@ class MediaErrors:
 
     ``reach`` finds the drive ``drive_id`` where it is now, and raises NoDriveThere where it is nowhere; sectors of
     ``sector_bytes`` are meant, whole blocks of 4096 bytes and of the drive's own. The drive marks them by its own
-    command, which destroys what they hold: under the guard's permission, and noted before. To end it what they held is
-    written to those that are still unreadable, under another permission, and to no other; so what was written meanwhile
-    stays. Raises NotSupported where the drive has no such command, GuardRefused where the guard refuses it.
+    command, which destroys what they hold: under the guard's permission, and noted before. Each block is read again
+    right before it is marked. To end it what they held is written to those that are still unreadable, under another
+    permission, and to no other; so what was written meanwhile stays. No drive compares and writes at once: what is
+    written while a block is being marked, or between the failed read of one and its rewriting, is lost. Raises
+    NotSupported where the drive has no such command, GuardRefused where the guard refuses it, LabError where the
+    sectors were written since they were noted.
     """
 
     kinds = frozenset({MEDIA_ERROR})
@@ -99,16 +102,21 @@ class MediaErrors:
 
     def start(self, note: Mapping[str, Any], deadline: Deadline) -> None:
         """See :class:`~rackloop_drivers.host_tools.Breaking`."""
-        drive, logical = self._reach(deadline), note["logical"]
-        with drive.permit(deadline) as writable:
+        drive, logical, pieces = self._reach(deadline), note["logical"], list(_pieces(note))
+        with drive.permit(deadline) as writable, drive.blocks(writable) as blocks:
             marks = marks_by(drive.host, note["protocol"], writable.device.probe_target())
-            content = b64decode(note["content"])
-            marks.mark(note["offset"] // logical, len(content) // logical, logical, deadline)
-            with drive.blocks(writable) as blocks:
-                if any(_read(blocks, at, len(held)) is not None for at, held in _pieces(note)):
-                    raise LabError(
-                        f"{self._where(drive)}: the drive took `{marks.tool}`, and still reads these sectors"
-                    )
+            for at, held in pieces:
+                self._require_unchanged(drive, blocks, at, held)
+            for number, (at, held) in enumerate(pieces):
+                try:
+                    # Jobs of the same lease may write here, and the note took time, as do the marks before this one.
+                    self._require_unchanged(drive, blocks, at, held)
+                except LabError:
+                    self._give_back(drive, blocks, pieces[:number])
+                    raise
+                marks.mark(at // logical, len(held) // logical, logical, deadline)
+            if any(_read(blocks, at, len(held)) is not None for at, held in pieces):
+                raise LabError(f"{self._where(drive)}: the drive took `{marks.tool}`, and still reads these sectors")
 
     def stands(self, note: Mapping[str, Any], deadline: Deadline) -> bool:
         """See :class:`~rackloop_drivers.host_tools.Breaking`; it does where the drive is gone."""
@@ -125,15 +133,27 @@ class MediaErrors:
         if _is_readable(drive, note):
             return
         with drive.permit(deadline) as writable, drive.blocks(writable) as blocks:
-            for at, held in _pieces(note):
+            self._give_back(drive, blocks, _pieces(note))
+
+    def _require_unchanged(self, drive: ReachedDrive, blocks: Blocks, at: int, held: bytes) -> None:
+        """Return where a block holds what its note says. Raises LabError where it was written meanwhile."""
+        if _read(blocks, at, len(held)) != held:
+            raise LabError(
+                f"{self._where(drive)}: the {len(held)} bytes at {at} were written while they were to be made "
+                "unreadable, and no sectors are: keep jobs off them, or name others"
+            )
+
+    def _give_back(self, drive: ReachedDrive, blocks: Blocks, pieces: Iterable[tuple[int, bytes]]) -> None:
+        """Write what blocks held to those that cannot be read, and leave those that can: they were written since."""
+        for at, held in pieces:
+            if _read(blocks, at, len(held)) is None:
+                blocks.write(at, held)
                 if _read(blocks, at, len(held)) is None:
-                    blocks.write(at, held)
-                    if _read(blocks, at, len(held)) is None:
-                        raise LabError(
-                            f"{self._where(drive)}: the {len(held)} bytes at {at} were written again and still cannot "
-                            "be read; replace the drive"
-                        )
-            blocks.flush()
+                    raise LabError(
+                        f"{self._where(drive)}: the {len(held)} bytes at {at} were written again and still cannot "
+                        "be read; replace the drive"
+                    )
+        blocks.flush()
 
     def _found(self, note: Mapping[str, Any], deadline: Deadline) -> ReachedDrive | None:
         """The drive of a note; None where it, or any, is not there."""
