@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -16,6 +17,7 @@ from rackloop.errors import ToolError
 
 # Where ./rackloop installs what it needs.
 _CHECKOUT = Path(__file__).resolve().parents[2] / ".rackloop"
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 # Allure loads its modules, which is most of what it does, before it looks at its configuration. This one waits for it.
 _CONFIG = 'import { text } from "node:stream/consumers";\nexport default JSON.parse(await text(process.stdin));\n'
 _INSTALL = "install Node.js 20 or newer with npm and start `./rackloop` again, which installs the report"
@@ -100,8 +102,7 @@ class AllureStart:
         finally:
             self._end()
         if process.returncode or not Path(config["output"], "index.html").is_file():
-            told = (errors or said).strip()[-600:] or "it said nothing"
-            raise ToolError(f"Allure failed with status {process.returncode}: {told}; check its install")
+            raise ToolError(_failure(process.returncode, errors or said))
         return True
 
     def _started(self) -> subprocess.Popen[str]:
@@ -121,3 +122,12 @@ class AllureStart:
         if process is not None:
             with process:
                 process.kill()
+
+
+def _failure(status: int, said: str) -> str:
+    """What Allure failed with, of an exception of Node.js and where in its modules that was."""
+    if "ENOSPC" in said:
+        return "there is no space left for the HTML report; free some, then make it with `rackloop report`"
+    lines = [line.strip() for line in _COLOURS.sub("", said).splitlines()]
+    told = [line for line in lines if line and not line.startswith("at ")]
+    return f"Allure failed with status {status}: {'; '.join(told)[-600:] or 'it said nothing'}; check its install"

@@ -267,13 +267,15 @@ def _report(
             summary, where = made.summary, f"Report: {made.index}"
         else:
             summary, where = write_summary(directory), f"Results: {directory}"
-    except ReportToolMissing as error:
-        # A machine without Node.js can run plans; what was found stands.
-        print(f"rackloop: {error}", file=sys.stderr)
-        summary, where = write_summary(directory), f"Results: {directory}"
     except RackloopError as error:
         print(f"rackloop: {error}", file=sys.stderr)
-        return status or EXIT_LAB_FAILED
+        if not isinstance(error, ReportToolMissing):
+            # A machine without Node.js can run plans; what else keeps a report from being made is broken.
+            status = status or EXIT_LAB_FAILED
+        try:
+            summary, where = write_summary(directory), f"Results: {directory}"
+        except RackloopError:
+            return status
     rendered()
     if as_json:
         print(to_json(summary), end="")

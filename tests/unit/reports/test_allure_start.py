@@ -53,3 +53,38 @@ def test_what_is_missing_is_said_when_it_is_needed(tmp_path: Path) -> None:
         pytest.raises(ToolError, match=r"cannot start .*nowhere"),
     ):
         start.generate({"output": str(tmp_path / "made")}, 120.0)
+
+
+_FAILING = """#!{python}
+import sys
+sys.stdin.read()
+sys.stderr.write({said!r})
+sys.exit(1)
+"""
+_TRACE = "    at async AwesomePlugin.done (file:///opt/plugin.js:230:13)\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            f"Error: ENOSPC: no space left on device, write\n{_TRACE}\x1b[31mFailed to generate\x1b[39m\n",
+            "there is no space left for the HTML report; free some, then make it with `rackloop report`",
+        ),
+        (
+            f"TypeError: no such page\n{_TRACE}\x1b[31mFailed to generate\x1b[39m\n",
+            "Allure failed with status 1: TypeError: no such page; Failed to generate; check its install",
+        ),
+    ],
+)
+def test_a_failure_is_told_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, told: str
+) -> None:
+    node = tmp_path / "node"
+    node.write_text(_FAILING.format(python=sys.executable, said=said))
+    node.chmod(0o755)
+    monkeypatch.setenv("RACKLOOP_ALLURE", __file__)
+    (tmp_path / "results").mkdir()
+    with AllureStart(tmp_path / "results", node) as start, pytest.raises(ToolError) as failed:
+        start.generate({"output": str(tmp_path / "made")}, 120.0)
+    assert str(failed.value) == told
