@@ -18,6 +18,7 @@ from rackloop_drivers.fabric.flexfabric._session import (
     BAUD,
     Exchange,
     FlexFabricSession,
+    in_doubt,
 )
 from rackloop_drivers.fabric.flexfabric.dialect import messages as m
 from rackloop_drivers.fabric.flexfabric.dialect.scpi_errors import SETTINGS_CONFLICT, TRIGGER_IGNORED
@@ -150,30 +151,44 @@ class FlexFabric:
         intended = change.after(before.pairs)
         ports = tuple(sorted(disturbed_ports(before.pairs, intended)))
         attempt = 1
+        lost: LabError | None = None
+        commanded_ns = self.session.clock.now_ns()
         while True:
-            commanded_ns = self.session.clock.now_ns()
+            was_sent = False
             try:
+                if attempt > 1:
+                    self._stage(change, deadline, before)
+                    command = _trigger(change, before.generation)
+                if lost is None:
+                    commanded_ns = self.session.clock.now_ns()
+                was_sent = True
                 sent, answers = self.session.act_once(command, deadline, *_look(ports or None))
-            except ANSWER_LOST as lost:
-                with _already_told():
-                    was_done = self._was_done(change, before, deadline, lost)
-                if was_done:
-                    return Applied(before.generation + 1, commanded_ns, self.session.clock.now_ns())
-                if attempt == ATTEMPTS:
+            except ANSWER_LOST as error:
+                if not was_sent:
                     raise
+                lost = error
             except FabricError as refused:
                 # A connection that was made anew meanwhile has nothing staged.
-                if refused.code != TRIGGER_IGNORED or attempt == ATTEMPTS:
+                is_unstaged = refused.code == TRIGGER_IGNORED and attempt < ATTEMPTS
+                if lost is None and not is_unstaged:
                     raise
+                # The generation may be another because the trigger without an answer was carried out late.
+                if lost is not None and not (is_unstaged or isinstance(refused, StaleGeneration)):
+                    raise in_doubt(refused) from refused
             else:
                 now_ns = self.session.clock.now_ns()
                 applied = Applied(before.generation + 1, sent.begun_ns, now_ns, sent.written_ns)
                 with _already_told():
                     self._check_followed(intended, before.generation + 1, ports, answers)
                 return applied
+            if lost is not None:
+                with _already_told():
+                    was_done = self._was_done(change, before, deadline, lost)
+                if was_done:
+                    return Applied(before.generation + 1, commanded_ns, self.session.clock.now_ns())
+                if attempt == ATTEMPTS:
+                    raise lost
             attempt += 1
-            self._stage(change, deadline, before)
-            command = _trigger(change, before.generation)
 
     def _stage(self, change: MapChange, deadline: Deadline, on: LiveMap | None) -> LiveMap:
         """Have the switch hold ``change`` ready for its trigger, where it needs that; the live map as it is.

@@ -61,6 +61,13 @@ class Sent(NamedTuple):
     written_ns: int
 
 
+def in_doubt(refusal: FabricError) -> FabricError:
+    """The refusal of a command whose answer was lost before: without a code, which would say that nothing was done."""
+    return FabricError(
+        f"{refusal}; the answer to an earlier attempt was lost, so it may have been carried out: heal the rack"
+    )
+
+
 class FlexFabricSession:
     """The wire to one switch, shared by every ability of it; safe to use from several threads.
 
@@ -124,29 +131,44 @@ class FlexFabricSession:
             self._drop()
 
     def ask(self, requests: tuple[m.Request, ...], deadline: Deadline) -> list[Any]:
-        """Send requests that are safe to repeat and return the answers to the queries among them.
+        """Send requests that are safe to repeat and change nothing; the answers to the queries among them.
 
         A lost answer is followed by up to three more attempts.
         """
+        return self._until_answered(lambda: self._ask_once(requests, deadline), deadline)
+
+    def act(self, command: m.Request, deadline: Deadline, *then: m.Query[Any]) -> list[Any]:
+        """Send a command that is safe to repeat; returns the answers to the queries that follow it.
+
+        Raises :class:`~rackloop.errors.FabricError`, or the kind of it that fits, where the switch refuses it; one
+        without a code where it refuses to repeat an acting command whose answer was lost.
+        """
+        requests = (*self._fenced(command), m.NextError(), *then)
+
+        def once() -> list[Any]:
+            error, *answers = self._ask_once(requests, deadline)
+            self._check(command, error)
+            return answers
+
+        return self._until_answered(once, deadline, is_acting=isinstance(command, m.Acting))
+
+    def _until_answered(
+        self, once: Callable[[], list[Any]], deadline: Deadline, *, is_acting: bool = False
+    ) -> list[Any]:
         with self._lock:
             attempt = 1
             self._gone = None
             while True:
                 try:
-                    return self._ask_once(requests, deadline)
+                    return once()
                 except ANSWER_LOST:
                     if attempt == ATTEMPTS or deadline.is_over() or self._is_closed:
                         raise
+                except FabricError as refusal:
+                    if is_acting and attempt > 1:
+                        raise in_doubt(refusal) from refusal
+                    raise
                 attempt += 1
-
-    def act(self, command: m.Request, deadline: Deadline, *then: m.Query[Any]) -> list[Any]:
-        """Send a command that is safe to repeat; returns the answers to the queries that follow it.
-
-        Raises :class:`~rackloop.errors.FabricError`, or the kind of it that fits, where the switch refuses it.
-        """
-        error, *answers = self.ask((*self._fenced(command), m.NextError(), *then), deadline)
-        self._check(command, error)
-        return answers
 
     def act_once(self, command: m.Request, deadline: Deadline, *then: m.Query[Any]) -> tuple[Sent, list[Any]]:
         """Send a command once; when it was sent, and the answers to the queries that follow it.
