@@ -173,7 +173,7 @@ REFUSED: dict[str, tuple[Mapping[str, Any], list[SwitchedTenant], str]] = {
         ],
         'CANTMEETSLO: tenant "t" asks for 9000000 IOPS',
     ),
-    "a weight of zero": ({"kind": "flashfq"}, [SwitchedTenant("t", 0, MIB, weight=0)], "weight is 0; give above 0"),
+    "a weight of zero": ({"kind": "flashfq"}, [SwitchedTenant("t", 0, MIB, weight=0)], "weight is 0; give 0.000001"),
     "a drive smaller than its tenants": ({"kind": "none"}, [SwitchedTenant("t", 0, 2 * SIZE)], str(SIZE)),
     "overlapping regions": (
         {"kind": "none"},

@@ -152,7 +152,7 @@ class WrittenKind(Description):
     region: Bytes | None = None
     """The part of the drive that each has; else an equal part of the rest."""
     weight: Positive = 1.0
-    """The share, for schedulers that have weights."""
+    """The share, for schedulers that have weights: from 0.000001 to 1000000."""
     slo: WrittenSlo | None = None
     """The objective."""
     priority: Annotated[str, one_of(_PRIORITIES)] = "medium"

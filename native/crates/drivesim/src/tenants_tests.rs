@@ -214,7 +214,7 @@ fn what_is_wrong_is_named() {
         ),
         (
             json!({"tenants": [tenant("a", &json!({"tenant": {"name": "a", "weight": 0}}))]}),
-            "tenant \"a\": weight is 0; give above 0",
+            "tenant \"a\": weight is 0; give 0.000001 to 1000000",
         ),
         (
             json!({"tenants": [tenant("a", &json!({})), tenant("a", &json!({}))]}),

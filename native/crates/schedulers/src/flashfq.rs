@@ -180,7 +180,7 @@ impl Policy for FlashFq {
         }
         let flow = &mut ledger.member_mut(tenant).state;
         let start_ns = self.virtual_ns.max(flow.finish_ns);
-        flow.finish_ns = start_ns + ((cost_ns / flow.weight).round() as u64).max(1);
+        flow.finish_ns = start_ns.saturating_add(((cost_ns / flow.weight).round() as u64).max(1));
         self.last_finish_ns = self.last_finish_ns.max(flow.finish_ns);
         if !std::mem::replace(&mut flow.is_listed, true) {
             self.active.push(tenant);

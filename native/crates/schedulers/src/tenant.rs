@@ -71,9 +71,9 @@ impl Tenant {
         if self.name.is_empty() {
             return Err(Refusal::Invalid("a tenant's name is empty".to_owned()));
         }
-        if !(self.weight > 0.0 && self.weight <= 1e6) {
+        if !(1e-6..=1e6).contains(&self.weight) {
             return wrong(format!(
-                "weight is {}; give above 0 to 1000000",
+                "weight is {}; give 0.000001 to 1000000",
                 self.weight
             ));
         }

@@ -124,7 +124,7 @@ fn tenants_are_checked_as_they_are_read() {
         (json!({"name": ""}), "a tenant's name is empty"),
         (
             json!({"name": "a", "weight": -1}),
-            r#"tenant "a": weight is -1; give above 0 to 1000000"#,
+            r#"tenant "a": weight is -1; give 0.000001 to 1000000"#,
         ),
         (
             json!({"name": "a", "slo": {"iops": 0, "read_percent": 100, "p95_us": 500}}),

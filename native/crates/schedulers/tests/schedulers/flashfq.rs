@@ -63,6 +63,33 @@ fn tags_are_those_of_start_time_fair_queueing() {
 }
 
 #[test]
+fn tags_end_where_time_does() {
+    let mut dear = document(1, 1_000_000, 0);
+    dear["read_cost"]["per_kib_us"] = json!(10_000);
+    let mut flashfq = start(dear);
+    let light = flashfq
+        .join(&tenant(json!({"name": "light", "weight": 1e-6})), 0)
+        .unwrap();
+    let other = flashfq.join(&Tenant::named("other"), 0).unwrap();
+    for _ in 0..40 {
+        arrive(&mut *flashfq, light, read(64 << 20), 0);
+    }
+    assert_eq!(tags_ns(&*flashfq, 0), (0, u64::MAX));
+    arrive(&mut *flashfq, other, read(KIB), 0);
+    let mut order = Vec::new();
+    for now_ns in 0..41 {
+        let gone = dispatched(&mut *flashfq, now_ns);
+        assert_eq!(gone.len(), 1, "the depth is 1");
+        order.push(gone[0].tenant);
+        flashfq
+            .complete(gone[0].id, Outcome::Succeeded, now_ns)
+            .unwrap();
+    }
+    assert_eq!(order[..2], [light, other]);
+    assert!(order[2..].iter().all(|&one| one == light));
+}
+
+#[test]
 fn a_lead_over_the_slowest_is_bounded() {
     let mut flashfq = start(document(64, 8, 0));
     let [a, b] = ["a", "b"].map(|name| flashfq.join(&Tenant::named(name), 0).unwrap());

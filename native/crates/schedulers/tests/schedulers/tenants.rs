@@ -83,15 +83,17 @@ fn what_is_wrong_is_said() {
             taken.to_string().contains("\"a\" has joined already"),
             "{taken}"
         );
-        let weightless = Tenant {
-            weight: 0.0,
-            ..Tenant::named("b")
-        };
-        let refused = scheduler.join(&weightless, 0).unwrap_err().to_string();
-        assert_eq!(
-            refused,
-            "tenant \"b\": weight is 0; give above 0 to 1000000"
-        );
+        for weight in [0.0, 0.000_000_9] {
+            let weightless = Tenant {
+                weight,
+                ..Tenant::named("b")
+            };
+            let refused = scheduler.join(&weightless, 0).unwrap_err().to_string();
+            assert_eq!(
+                refused,
+                format!("tenant \"b\": weight is {weight}; give 0.000001 to 1000000")
+            );
+        }
         let empty = scheduler
             .arrive(id, Priority::default(), read(0), 0)
             .unwrap_err();
