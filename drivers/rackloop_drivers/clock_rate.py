@@ -11,7 +11,7 @@ DRIFT_PPM = 500
 """The largest drift between two clocks: kernels steer theirs by no more."""
 
 WANDER_PPM = 20
-"""By how much the rate of two clocks that are not steered differs from one span of some minutes to another.
+"""The largest change of the rate between two clocks that are not steered, over some minutes.
 
 A quartz changes by a part per million a degree at most, and a server's has some ten degrees more under load.
 """
@@ -113,8 +113,8 @@ def rate_between(first: Exchange, last: Exchange) -> Rate:
     return Rate((theirs_ns / most_ns - 1) * 1e6, (theirs_ns / least_ns - 1) * 1e6)
 
 
-class Spell:
-    """The time in which neither clock was steered, by its exchanges."""
+class UnsteeredInterval:
+    """The interval in which neither clock was steered, by its exchanges."""
 
     def __init__(self, steering: str | None) -> None:
         self.steering = steering
@@ -148,6 +148,6 @@ class Spell:
             self._anchors[-1] = (exchange, ANY_RATE)
 
     def give_up(self) -> None:
-        """Know nothing of the rate: it wandered further than clocks do that are not steered."""
+        """Discard the rate: it changed by more than that of clocks that are not steered."""
         self._wanders = True
         self._anchors = []

@@ -17,7 +17,7 @@ from threading import Lock
 
 from rackloop.errors import RackloopError
 from rackloop.inspection.timeline import ClockOffset
-from rackloop_drivers.clock_rate import ANY_RATE, DRIFT_PPM, Exchange, Rate, Spell
+from rackloop_drivers.clock_rate import ANY_RATE, DRIFT_PPM, Exchange, Rate, UnsteeredInterval
 
 _RESOLUTION_NS = 1
 # A clock that has not been looked at for so long may have jumped and come back.
@@ -77,7 +77,7 @@ class HostClock:
         self._own = own
         self._exchanges: list[Exchange] = []
         self._shown: list[int] = []
-        self._spells: list[Spell] = []
+        self._spells: list[UnsteeredInterval] = []
         self._last_ns: int | None = None
         self._broken: str | None = None
         self._lock = Lock()
@@ -111,12 +111,12 @@ class HostClock:
             self._spells.insert(place, spell)
             self._last_ns = max(exchange.received_ns, self._last_ns or exchange.received_ns)
 
-    def _spell_at(self, place: int, steering: str | None) -> Spell:
+    def _spell_at(self, place: int, steering: str | None) -> UnsteeredInterval:
         """The spell of an exchange that comes to this place: that of a neighbour steered alike, or one of its own."""
         for neighbour in self._spells[max(0, place - 1) : place + 1]:
             if neighbour.steering == steering:
                 return neighbour
-        return Spell(steering)
+        return UnsteeredInterval(steering)
 
     def moment(self, theirs_ns: int) -> Moment:
         """The moment at which the host's clock showed this. Raises ClockUnknown where it is unknown."""
@@ -177,7 +177,7 @@ class HostClock:
             raise ClockUnknown(f"{_jumped(self._host, low_ns - high_ns)}: its stamps cannot be compared with others")
         return low_ns, high_ns
 
-    def _spell_around(self, theirs_ns: int) -> Spell | None:
+    def _spell_around(self, theirs_ns: int) -> UnsteeredInterval | None:
         """The spell of the exchanges before and behind a stamp; None where it is not one and the same."""
         place = bisect(self._shown, theirs_ns)
         before = self._spells[place - 1] if place else None

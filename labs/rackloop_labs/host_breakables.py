@@ -91,7 +91,7 @@ def runs_kernels(lab: Lab) -> bool:
 def _of_whole_servers(hosts: Mapping[str, SshHost]) -> dict[str, HostFaults]:
     """The networks of real servers, their programs and arrays; simulated ones have a cable that can be pulled."""
     from rackloop_drivers.hang import HostHang
-    from rackloop_drivers.host_tools import HostFaults, SeveralWays
+    from rackloop_drivers.host_tools import FaultDispatcher, HostFaults
     from rackloop_drivers.md import HostArrays
     from rackloop_drivers.network import HostPartition
 
@@ -100,7 +100,7 @@ def _of_whole_servers(hosts: Mapping[str, SshHost]) -> dict[str, HostFaults]:
         network, whole = str(Part(PartKind.NETWORK, server)), str(Part.server(server))
         parts[network] = HostFaults(host, network, HostPartition(host))
         # An array beside another is one of its own.
-        parts[whole] = HostFaults(host, whole, SeveralWays(HostHang(host), HostArrays(host)), add_up=True)
+        parts[whole] = HostFaults(host, whole, FaultDispatcher(HostHang(host), HostArrays(host)), add_up=True)
     return parts
 
 
@@ -134,8 +134,8 @@ def _making(lab: Lab, host: SshHost, each: HostPart) -> Callable[[Sequence[str]]
             return taken_away
         from rackloop_drivers.drive import InterruptedErasure
         from rackloop_drivers.fail_fast import FailFast
-        from rackloop_drivers.host_tools import SeveralWays
+        from rackloop_drivers.host_tools import FaultDispatcher
 
-        return SeveralWays(taken_away, InterruptedErasure(host), FailFast(host, each.device))
+        return FaultDispatcher(taken_away, InterruptedErasure(host), FailFast(host, each.device))
 
     return phy if each.part.kind is PartKind.PHY else slot

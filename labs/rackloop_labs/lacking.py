@@ -10,7 +10,7 @@ from rackloop.lab import Lab, LabKind
 Refusal = str | None
 
 OF_FAULTS = "fault."
-"""Before the name of a kind of fault: the ability to make it somewhere in the rack."""
+"""The prefix of abilities that stand for kinds of faults, each somewhere in the rack."""
 
 OF_EQUIPMENT: Mapping[str, str] = {
     "expander.slots": "the slots of an expander are reached by themselves on mock racks only",

@@ -131,7 +131,7 @@ async def _until_ended(
 
 
 async def _ended(following: asyncio.Future[Any]) -> None:
-    """End it; what it failed with has been said."""
+    """Cancel the task, whose failure was reported already."""
     following.cancel()
     await asyncio.wait((following,))
     if not following.cancelled():

@@ -33,8 +33,8 @@ from rackloop_models.disaggregation import (
     Move,
     Rebuild,
     Redistribution,
-    ServerBack,
     ServerFailed,
+    ServerRecovered,
     Shape,
     failure_rules,
 )
@@ -179,7 +179,7 @@ class Failover:
             listener.result()
         self._listening.clear()
         storage.rack.bench.host(server).reconnect(storage.rack.deadline(storage.rack.lab.time_s("boot")))
-        storage.history.note(ServerBack(storage.now_s(), server))
+        storage.history.note(ServerRecovered(storage.now_s(), server))
         back = self.controller.server_back(server)
         storage.move(back)
         self.report(move.drive for move in back)

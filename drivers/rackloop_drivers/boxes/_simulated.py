@@ -38,14 +38,14 @@ class PowerSwitching(Protocol):
 
 
 class MemorySwitching:
-    """A :class:`PowerSwitching` that remembers; everything is on at first."""
+    """A :class:`PowerSwitching` that keeps the states in memory; everything is on at first."""
 
     def __init__(self) -> None:
         self._off: set[str] = set()
         self._listeners: list[PowerListener] = []
 
     async def set(self, target: str, *, on: bool) -> None:
-        """Remember it."""
+        """Store the state."""
         if on == (target not in self._off):
             return
         (self._off.discard if on else self._off.add)(target)

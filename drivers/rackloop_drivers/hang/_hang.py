@@ -15,7 +15,7 @@ from rackloop.clock import Deadline
 from rackloop.errors import BadInput, FaultRefused, LabError, NotSupported
 
 _LONGEST_S = 3600
-"""A server that no harness lets go on does so after this, by its own timer."""
+"""The time after which a held server resumes by its own timer."""
 
 _NO_FREEZER, _UNSAFE = 5, 6
 

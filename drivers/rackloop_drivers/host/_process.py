@@ -12,7 +12,7 @@ from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected, ToolError
 from rackloop_drivers.host._line_buffer import LineBuffer
 from rackloop_drivers.host._paramiko import hang_up
-from rackloop_drivers.host._wrapper import ZERO, Head, OpenTail, Tail, told
+from rackloop_drivers.host._wrapper import ZERO, Head, Tail, UnbufferedTail, told
 
 if TYPE_CHECKING:
     from paramiko import Channel
@@ -66,7 +66,7 @@ class SshProcess:
         self._owner = owner
         self._answers_within_s = answers_within_s
         self._head = Head()
-        self._tail = OpenTail(label) if is_stream else Tail(label)
+        self._tail = UnbufferedTail(label) if is_stream else Tail(label)
         self._stderr_tail = Tail(label)
         self._lines = LineBuffer()
         self._stderr = bytearray()

@@ -16,9 +16,9 @@ from rackloop.errors import DeadlineExceeded, LabError, LoginRefused, NameUnknow
 from rackloop.safety import END_ALL
 from rackloop_drivers.clock_access import ClockAccess
 from rackloop_drivers.host._access import SshAccess
-from rackloop_drivers.host._companions import Companions
 from rackloop_drivers.host._complaints import complaints
 from rackloop_drivers.host._connection import Connection, connect
+from rackloop_drivers.host._connection_pool import ConnectionPool
 from rackloop_drivers.host._file_name import require_file_name
 from rackloop_drivers.host._files import FIND, FOLDER, PIECE_BYTES, PUT, WRITE, unwritten, write_in_pieces
 from rackloop_drivers.host._paramiko import hang_up
@@ -74,7 +74,7 @@ class SshHost:
         self._refusal: LoginRefused | None = None
         self._running: set[SshProcess] = set()
         self._apart: set[SshStream] = set()
-        self._companions = Companions(lambda: SshHost(access, clock, working_for))
+        self._connection_pool = ConnectionPool(lambda: SshHost(access, clock, working_for))
         self._has_orphans = False
         self._is_given_up = False
         self._folder = ""
@@ -135,9 +135,9 @@ class SshHost:
         It has a connection that it shares with up to 7 others of its kind. Closed with this host, if not before.
         """
         self._must_be_open()
-        process = self._companions.start(argv)
+        process = self._connection_pool.start(argv)
         if self._is_closed:
-            self._companions.close()
+            self._connection_pool.close()
             self._must_be_open()
         return process
 
@@ -204,7 +204,7 @@ class SshHost:
         pause_s, attempt_s = _FIRST_PAUSE_S, self._access.logs_in_within_s
         with self._connecting_by(deadline):
             self._must_be_open()
-            self._companions.retire()
+            self._connection_pool.retire()
             # The name of a server that boots may come back with it; one that never led anywhere will not.
             was_known = self._connection is not None
             self._drop()
@@ -232,7 +232,7 @@ class SshHost:
             apart = tuple(self._apart)
         for stream in apart:
             stream.give_up()
-        self._companions.give_up()
+        self._connection_pool.give_up()
         self._is_given_up = True
         if (connection := self._connection) is not None:
             connection.close()
@@ -247,7 +247,7 @@ class SshHost:
             if self._is_closed:
                 return
             running: tuple[SshStream | SshProcess, ...] = (*self._apart, *self._running)
-        stuck = complaints((*(process.kill for process in running), self._companions.close))
+        stuck = complaints((*(process.kill for process in running), self._connection_pool.close))
         deadline = Deadline.after(self._clock, _FAREWELL_S)
         with contextlib.suppress(RackloopError):
             if not self._is_given_up:
@@ -344,7 +344,7 @@ class SshHost:
                 raise LoginRefused(f"{self._refusal} (not tried again)")
             if self._connection is None or not self._connection.is_alive:
                 self._drop()
-                self._companions.retire()
+                self._connection_pool.retire()
                 return self._connect(deadline)
             return self._connection
 

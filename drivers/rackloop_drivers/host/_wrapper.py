@@ -56,7 +56,7 @@ def quoted(argv: Sequence[str]) -> str:
 
 
 def told(argv: Sequence[str]) -> str:
-    """A command as messages show it: of a script its first line alone."""
+    """The command for messages, of a script its first line."""
     return shlex.join(f"{text.strip().splitlines()[0]} ..." if "\n" in text.strip() else text for text in argv)
 
 
@@ -116,8 +116,8 @@ class Tail:
         return output
 
 
-class OpenTail(Tail):
-    """The end of a stream whose bytes do not wait for those behind them, as an answer would wait for its question.
+class UnbufferedTail(Tail):
+    """The end of a stream that is delivered without buffering, for commands that are asked and answer.
 
     Where the mark comes in two pieces, the first is taken for output.
     """

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rackloop_drivers.host_tools._clock import wall_clock as wall_clock
     from rackloop_drivers.host_tools._delivery import deliver as deliver
     from rackloop_drivers.host_tools._delivery import deliver_program as deliver_program
+    from rackloop_drivers.host_tools._fault_dispatcher import FaultDispatcher as FaultDispatcher
     from rackloop_drivers.host_tools._health import read_health as read_health
     from rackloop_drivers.host_tools._host_faults import Breaking as Breaking
     from rackloop_drivers.host_tools._host_faults import HostFaults as HostFaults
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from rackloop_drivers.host_tools._host_faults import require_tool as require_tool
     from rackloop_drivers.host_tools._notice import WATCHES_S as WATCHES_S
     from rackloop_drivers.host_tools._notice import tell_of_switch as tell_of_switch
-    from rackloop_drivers.host_tools._several_ways import SeveralWays as SeveralWays
     from rackloop_drivers.host_tools._survey import NoDriveThere as NoDriveThere
     from rackloop_drivers.host_tools._survey import identify_drive as identify_drive
     from rackloop_drivers.host_tools._survey import identify_drives as identify_drives

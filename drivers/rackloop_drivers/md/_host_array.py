@@ -141,7 +141,7 @@ class HostArray:
         self.run("assemble", deadline=deadline)
 
     def fail(self, loops: Collection[str], deadline: Deadline) -> None:
-        """Tell the kernel that these members failed; of those that are too many it says no, and has them so."""
+        """Mark members failed; those beyond the redundancy the kernel refuses, and counts as failed all the same."""
         self.run("fail", *loops, deadline=deadline)
 
     def take_back(self, loops: Collection[str], deadline: Deadline) -> None:

@@ -17,7 +17,7 @@ from rackloop.abilities import Completed, Executor, Process
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, ToolError
 from rackloop_drivers.host_tools import name_of
-from rackloop_drivers.workload._fio_clock import ENOUGH_S, WallReading, known_better, wall_reading
+from rackloop_drivers.workload._fio_clock import ENOUGH_S, WallReading, refined_reading, wall_reading
 from rackloop_drivers.workload._fio_records import tell
 from rackloop_drivers.workload._fio_result import (
     DIRECTIONS,
@@ -221,7 +221,7 @@ class RunningFio:
         Raises ClockUnknown where the clock was set meanwhile.
         """
         if self._wall.error_s > ENOUGH_S:
-            self._wall = known_better(self._wall, self._executor, self._clock, deadline)
+            self._wall = refined_reading(self._wall, self._executor, self._clock, deadline)
         return self._wall.error_s
 
     @property
@@ -295,7 +295,7 @@ class RunningFio:
         if self._final is None:
             ended = self._process.wait(deadline)
             if self._run.interval_s is not None:
-                self._wall = known_better(self._wall, self._executor, self._clock, deadline)
+                self._wall = refined_reading(self._wall, self._executor, self._clock, deadline)
             self.logs, printed = self._collect(deadline)
             tell(self._name, "json", _last_text(printed) or json.dumps(self._last_report or {}))
             jobs = self._jobs(ended, printed)

@@ -31,8 +31,8 @@ def wall_reading(printed: str, before_ns: int, after_ns: int) -> WallReading:
     return WallReading(int(printed) / 1e9, (before_ns + after_ns) // 2, (after_ns - before_ns) / 2e9)
 
 
-def known_better(first: WallReading, executor: Executor, clock: Clock, deadline: Deadline) -> WallReading:
-    """The same moment of the wall clock, by what is read of it now too; its error holds for all stamps since then.
+def refined_reading(first: WallReading, executor: Executor, clock: Clock, deadline: Deadline) -> WallReading:
+    """The moment with the smaller error, by a second reading of the wall clock; it holds for all stamps since then.
 
     On a busy server the first reading, which begins fio, may have taken half a second. Raises ClockUnknown where the
     wall clock was set meanwhile: no stamp says whether it is of before or behind that.

@@ -25,6 +25,6 @@ def recording_fio(listener: FioListener) -> Iterator[None]:
 
 
 def tell(name: str, ending: str, text: str) -> None:
-    """Tell those who listen."""
+    """Notify the subscribers."""
     for listener in tuple(_listeners):
         listener(name, ending, text)

@@ -19,7 +19,7 @@ from rackloop_drivers.workload._rackprobe_results import Expected
 FILE_SYSTEM = "ext4"
 """The type of the file system that is mounted."""
 SECTOR_BEHIND = 4096
-"""The address of the first sector behind it, which identifies the drive beside it: it has 16 MiB."""
+"""The address of the identified sector: the first behind the file system, which has 16 MiB."""
 
 _MKFS = "mkfs.ext4"
 _BYTES = SECTOR_BEHIND * 4096

@@ -61,8 +61,8 @@ class Phy(Driven):
     kind: ClassVar[str] = "phy"
 
 
-class _NamedAlone(Driven):
-    """A box whose driver may be all that is said of it."""
+class _ShortForm(Driven):
+    """A box that may be described by the name of its driver alone."""
 
     @classmethod
     def chosen(cls, written: object) -> type[Description]:
@@ -75,13 +75,13 @@ class _NamedAlone(Driven):
         return {"driver": data} if isinstance(data, str) else data
 
 
-class Bmc(_NamedAlone):
+class Bmc(_ShortForm):
     """A server's baseboard management controller."""
 
     kind: ClassVar[str] = "bmc"
 
 
-class SerialConsole(_NamedAlone):
+class SerialConsole(_ShortForm):
     """A server's serial console."""
 
     kind: ClassVar[str] = "console"

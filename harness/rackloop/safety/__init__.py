@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rackloop.safety._destructive_guard import Guard as Guard
     from rackloop.safety._destructive_guard import Leased as Leased
     from rackloop.safety._destructive_guard import Located as Located
-    from rackloop.safety._destructive_guard import TellsItsDrive as TellsItsDrive
+    from rackloop.safety._destructive_guard import ReportsIdentity as ReportsIdentity
     from rackloop.safety._destructive_guard import place_of as place_of
     from rackloop.safety._heal import HealReport as HealReport
     from rackloop.safety._heal import heal as heal

@@ -12,7 +12,7 @@ from rackloop.abilities import BlockDevice, Claim, WritableDrive
 from rackloop.abilities.storage import _MINT
 from rackloop.drive_identifiers import conflicts
 from rackloop.errors import GuardRefused, LabError
-from rackloop.safety._destructive_guard import SeesAtOnce, TellsItsDrive, place_of
+from rackloop.safety._destructive_guard import ReportsIdentity, SingleSurvey, place_of
 
 if TYPE_CHECKING:
     from rackloop.clock import Deadline
@@ -106,14 +106,14 @@ def _division_reasons(writable: WritableDrive, regions: Sequence[TenantRegion]) 
 def _looked_at(region: TenantRegion, deadline: Deadline) -> tuple[BlockDevice, list[str]]:
     """The export, bound to what it reports where it can be, and every reason against writing it."""
     device, whose = region.device, f"the export of tenant {region.tenant}, {place_of(region.device)},"
-    if isinstance(device, SeesAtOnce) and isinstance(device, TellsItsDrive):
+    if isinstance(device, SingleSurvey) and isinstance(device, ReportsIdentity):
         seen = device.seen(deadline)
         size_bytes, usage = seen.identity.size_bytes, seen.usage
         found: Mapping[str, str] = {"serial": seen.identity.serial, **seen.identity.identifiers}
         device = device.bound_to(seen.identity)
     else:
         size_bytes, usage = device.size_bytes, device.usage()
-        found = device.identifiers() if isinstance(device, TellsItsDrive) else {}
+        found = device.identifiers() if isinstance(device, ReportsIdentity) else {}
     reasons = [*conflicts(region.identifiers, found, whose)]
     reasons += [f"{whose} reports no {name}" for name in region.identifiers if name not in found]
     if size_bytes != region.size_bytes:

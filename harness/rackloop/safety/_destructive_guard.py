@@ -39,8 +39,8 @@ class Located(Protocol):
 
 
 @runtime_checkable
-class TellsItsDrive(Located, Protocol):
-    """A BlockDevice that also says what its path reports of the drive at its end.
+class ReportsIdentity(Located, Protocol):
+    """A BlockDevice that reports the identity of the drive behind it.
 
     ``identifiers`` has ``serial`` among its keys and is empty where the transport carries none; ``drive_bytes`` is
     None where the path has a size of its own, whatever drive is behind it. ``bound_to`` is the same device as that
@@ -54,8 +54,8 @@ class TellsItsDrive(Located, Protocol):
 
 
 @runtime_checkable
-class SeesAtOnce(Protocol):
-    """A BlockDevice that is asked once for everything a look needs: who is there, how large, and who uses it."""
+class SingleSurvey(Protocol):
+    """A BlockDevice that gives identity, size and use of its drive by one query."""
 
     def seen(self, deadline: Deadline) -> SeenDrive: ...
 
@@ -111,7 +111,7 @@ class Guard:
     def writable(self, drive_id: str, drive: Drive, device: BlockDevice, deadline: Deadline) -> WritableDrive:
         """The permission to overwrite ``drive_id`` through ``device``; ``drive`` identifies what is there now.
 
-        Both must say on which path they are (:class:`Located`, :class:`TellsItsDrive`). The device is claimed, and
+        Both must say on which path they are (:class:`Located`, :class:`ReportsIdentity`). The device is claimed, and
         looked at before and after. Raises GuardRefused with every reason against it, LabError where the drive cannot
         be asked.
         """
@@ -224,10 +224,10 @@ def place_of(device: BlockDevice) -> str:
 
 def _look(drive_id: str, drive: Drive, device: BlockDevice, deadline: Deadline) -> tuple[Evidence, BlockDevice]:
     """The findings on the path, and the device that reaches the drive that was found and no other."""
-    if not isinstance(drive, Located) or not isinstance(device, TellsItsDrive):
+    if not isinstance(drive, Located) or not isinstance(device, ReportsIdentity):
         silent = device if isinstance(drive, Located) else drive
         raise GuardRefused(drive_id, [f"{type(silent).__name__} does not say on which path it is"])
-    if isinstance(device, SeesAtOnce):
+    if isinstance(device, SingleSurvey):
         # Each further question could be answered by another drive.
         seen = device.seen(deadline)
         identity, usage = seen.identity, seen.usage

@@ -20,8 +20,8 @@ _FUNCTIONS = {
 }
 
 
-class FarEnd(NamedTuple):
-    """The far end of a PHY: ``none``, ``end device`` or ``edge expander``, its SAS address, its protocol."""
+class AttachedDevice(NamedTuple):
+    """What is attached to a PHY: ``none``, ``end device`` or ``edge expander``, its SAS address, its protocol."""
 
     kind: str
     address: str
@@ -41,15 +41,15 @@ def build_tree(view: HostView) -> Tree:
     return tree
 
 
-def far_end(view: HostView, port: HbaPort) -> FarEnd:
+def far_end(view: HostView, port: HbaPort) -> AttachedDevice:
     """The far end of a port's PHY."""
     for expander in view.expanders:
         if expander.port.index == port.index:
-            return FarEnd("edge expander", expander.sas_address, "smp")
+            return AttachedDevice("edge expander", expander.sas_address, "smp")
     for drive in view.drives:
         if drive.port.index == port.index:
-            return FarEnd("end device", drive.sas_address, drive.protocol)
-    return FarEnd("none", _NO_ADDRESS, "none")
+            return AttachedDevice("end device", drive.sas_address, drive.protocol)
+    return AttachedDevice("none", _NO_ADDRESS, "none")
 
 
 def _add_port(tree: Tree, port: HbaPort, view: HostView) -> None:
@@ -173,7 +173,7 @@ def _rate(port: HbaPort) -> str:
     return _LINK_RATE if port.is_linked else "Link Rate failed"
 
 
-def _add_phy(tree: Tree, folder: str, number: int, end: FarEnd, rate: str, losses: int = 0) -> str:
+def _add_phy(tree: Tree, folder: str, number: int, end: AttachedDevice, rate: str, losses: int = 0) -> str:
     """A PHY, and its folder of attributes. A lost link is a loss of dword synchronization, with a word not decoded."""
     entry = f"{folder}/sas_phy/{folder.rpartition('/')[2]}"
     tree.files(
@@ -261,16 +261,16 @@ def _add_expander(tree: Tree, expander: AttachedExpander, drives: list[AttachedD
     by_slot = {drive.slot: drive for drive in drives}
     for slot in range(expander.slots):
         drive = by_slot.get(slot)
-        end = FarEnd("none", _NO_ADDRESS, "none")
+        end = AttachedDevice("none", _NO_ADDRESS, "none")
         if drive is not None:
-            end = FarEnd("end device", drive.sas_address, drive.protocol)
+            end = AttachedDevice("end device", drive.sas_address, drive.protocol)
         rate = "Unknown" if drive is None else _LINK_RATE
         _add_phy(tree, f"{folder}/phy-{number}:0:{slot}", slot, end, rate)
         if drive is not None:
             device = f"{folder}/port-{number}:0:{slot}/end_device-{number}:0:{slot}"
             _add_end_device(tree, device, end.address, phy=slot, protocol=drive.protocol)
             add_scsi(tree, drive, f"{device}/target{number}:0:{slot}")
-    up = FarEnd("end device", expander.port.sas_address, "ssp")
+    up = AttachedDevice("end device", expander.port.sas_address, "ssp")
     phy = _add_phy(tree, f"{folder}/phy-{number}:0:{expander.slots}", expander.slots, up, _LINK_RATE)
     _let_reset(tree, phy, expander.port)
     _add_enclosure(tree, expander, by_slot, f"{folder}/port-{number}:0:{expander.slots}")

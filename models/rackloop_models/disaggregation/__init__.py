@@ -30,8 +30,8 @@ from rackloop_models.disaggregation._history import Mapped as Mapped
 from rackloop_models.disaggregation._history import Need as Need
 from rackloop_models.disaggregation._history import PowerCycled as PowerCycled
 from rackloop_models.disaggregation._history import Reconfiguring as Reconfiguring
-from rackloop_models.disaggregation._history import ServerBack as ServerBack
 from rackloop_models.disaggregation._history import ServerFailed as ServerFailed
+from rackloop_models.disaggregation._history import ServerRecovered as ServerRecovered
 from rackloop_models.disaggregation._history import Stay as Stay
 from rackloop_models.disaggregation._history import Unmapped as Unmapped
 from rackloop_models.disaggregation._history import Wiped as Wiped

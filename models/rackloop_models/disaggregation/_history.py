@@ -96,7 +96,7 @@ class ServerFailed:
 
 
 @dataclass(frozen=True)
-class ServerBack:
+class ServerRecovered:
     """A server that had failed answers again."""
 
     t_s: float
@@ -159,7 +159,7 @@ Event = (
     | Need
     | Active
     | ServerFailed
-    | ServerBack
+    | ServerRecovered
     | DriveFailed
     | Announced
     | Reconfiguring

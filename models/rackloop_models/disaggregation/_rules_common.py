@@ -10,8 +10,8 @@ from rackloop_models.disaggregation._history import (
     Io,
     Located,
     Mapped,
-    ServerBack,
     ServerFailed,
+    ServerRecovered,
     Stay,
 )
 from rackloop_models.disaggregation._judging import Findings
@@ -101,7 +101,7 @@ def always_mapped_or_moving(drives: tuple[str, ...], within_s: float, history: H
     for event in history.of(ServerFailed):
         failed_at.setdefault(event.server, []).append(event.t_s)
     back_at: dict[str, list[float]] = {}
-    for back in history.of(ServerBack):
+    for back in history.of(ServerRecovered):
         back_at.setdefault(back.server, []).append(back.t_s)
     gone = {event.drive: event.t_s for event in history.of(DriveFailed)}
     began_s = min((mapped.t_s for mapped in history.of(Mapped)), default=0.0)

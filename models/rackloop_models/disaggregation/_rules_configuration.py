@@ -26,7 +26,7 @@ def configuration_rules(
     if power_cut:
         rules.append(("the map survives power cycling", the_map_survives_power))
     if wipe is not Wipe.NONE:
-        rules.append(("drives are wiped before another server has them", partial(wiped_on_the_way, drives_in)))
+        rules.append(("drives are wiped before another server has them", partial(erased_before_move, drives_in)))
     return rules
 
 
@@ -61,7 +61,7 @@ def the_map_survives_power(history: History) -> Findings:
     return Findings(len(cycles), broken)
 
 
-def wiped_on_the_way(drives_in: Mapping[str, tuple[str, ...]], history: History) -> Findings:
+def erased_before_move(drives_in: Mapping[str, tuple[str, ...]], history: History) -> Findings:
     """Each drive of an expander that went to another server was erased before, and read back so.
 
     Before is in the same reconfiguration and while the server that had it still did: once an expander is taken from its

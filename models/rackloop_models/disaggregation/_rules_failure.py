@@ -11,8 +11,8 @@ from rackloop_models.disaggregation._history import (
     DriveFailed,
     History,
     Mapped,
-    ServerBack,
     ServerFailed,
+    ServerRecovered,
     Stay,
 )
 from rackloop_models.disaggregation._judging import Findings, Rule
@@ -121,7 +121,7 @@ def no_drive_is_lost(shape: Shape, within_s: float, history: History) -> Finding
     """Every drive that did not fail is at a server that is up, while at most half of the servers are down."""
     down = 0
     for event in history.events:
-        down += isinstance(event, ServerFailed) - isinstance(event, ServerBack)
+        down += isinstance(event, ServerFailed) - isinstance(event, ServerRecovered)
         if down > shape.n // 2:
             return Findings(0, ())
     return always_mapped_or_moving(shape.drives, within_s, history)
@@ -160,8 +160,8 @@ def _is_up(server: str, t_s: float, history: History) -> bool:
     """Whether a server is up right after ``t_s``."""
     up = True
     for event in history.events:
-        if isinstance(event, ServerFailed | ServerBack) and event.server == server and event.t_s <= t_s:
-            up = isinstance(event, ServerBack)
+        if isinstance(event, ServerFailed | ServerRecovered) and event.server == server and event.t_s <= t_s:
+            up = isinstance(event, ServerRecovered)
     return up
 
 

@@ -79,7 +79,7 @@ def serve_files(
     troubles, has_begun = _Troubles(on_trouble), Event()
     files = _ServedFiles(store, clock, troubles, has_begun)
     files.remove_leftovers()
-    beside = _Beside(directory, IdleWork(files, idle_s), troubles, is_over)
+    beside = _BackgroundWork(directory, IdleWork(files, idle_s), troubles, is_over)
     thread = Thread(target=beside.run, args=(has_begun, on_ready), name=f"beside {directory}", daemon=True)
     thread.start()
     try:
@@ -133,8 +133,8 @@ class _ServedFiles(FileSystem):
         self._has_begun.set()
 
 
-class _Beside:
-    """The work beside serving files: that of idle moments, and looking whether it is time to end."""
+class _BackgroundWork:
+    """Background work of a mount: the store's in idle moments, and the check whether to end."""
 
     def __init__(self, directory: Path, work: IdleWork, troubles: _Troubles, is_over: Callable[[], bool]) -> None:
         self._directory = directory

@@ -72,7 +72,7 @@ class Superblock:
         return list(range(self.geometry.layout.replicas))
 
     def sealed(self) -> bytes:
-        """It as a sector."""
+        """The superblock as a sector."""
         layout = self.geometry.layout
         fields = {
             "version": VERSION,

@@ -30,8 +30,8 @@ class Membership:
         """The drives of the store, by number."""
         return self.label.members
 
-    def leave_out_the_gone(self, others: Collection[int] = ()) -> None:
-        """Have all drives that can be reached say that the rest are out, before something is written without them.
+    def exclude_unreachable(self, others: Collection[int] = ()) -> None:
+        """Mark the drives that cannot be reached as removed, on all others, before something is written without them.
 
         And that ``others`` are, which can be reached and lack something. A later opening of the store does not
         believe those then.
@@ -45,8 +45,8 @@ class Membership:
                 change = self.label.change + 1
                 self._write({number: replace(self.members[number], out=change) for number in gone})
 
-    def disbelieve_who_is_out(self) -> None:
-        """Have drives that are out not be believed, however few are in."""
+    def distrust_removed_members(self) -> None:
+        """Distrust members that are marked as removed, however few are left."""
         with self.lock:
             trusted = {number: member for number, member in enumerate(self.members) if member.out > NEVER_MEMBER}
             if trusted:

@@ -315,7 +315,7 @@ class StripedStore:
         where they may be those that went on.
         """
         if not self._stripes.may_be_old:
-            self._membership.leave_out_the_gone()
+            self._membership.exclude_unreachable()
         up = self._drives.up()
         scans = self._drives.at_once([partial(self._stripes.units.records_of_drive, number) for number in up])
         found = dict(zip(up, scans, strict=True))

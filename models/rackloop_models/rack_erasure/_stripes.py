@@ -239,7 +239,7 @@ class Stripes:
         for number, _ in self.layout.on_drive[drive]:
             others = [unit.drive for unit in self.layout.stripes[number] if unit.drive != drive]
             if sum(not self._membership.members[other].out for other in others) < self.code.k:
-                self._membership.disbelieve_who_is_out()
+                self._membership.distrust_removed_members()
                 return
 
     def check(self, number: int) -> tuple[dict[int, UnitError], bool]:
@@ -386,9 +386,9 @@ class Stripes:
         """
         drives = [unit.drive for unit in self.layout.stripes[number]]
         with self._membership.lock:
-            self._membership.leave_out_the_gone([drives[at] for at in lacking if at not in holders])
+            self._membership.exclude_unreachable([drives[at] for at in lacking if at not in holders])
             if sum(not self._membership.members[drives[at]].out for at in holders) < self.code.k:
-                self._membership.disbelieve_who_is_out()
+                self._membership.distrust_removed_members()
 
     def _require(self, number: int, positions: Collection[int], what: str) -> None:
         if len(positions) < self.code.k:

@@ -29,7 +29,7 @@ from rackloop_oracles.recovery._sectors import SECTOR_BYTES as SECTOR_BYTES
 from rackloop_oracles.recovery._sectors import Identity as Identity
 from rackloop_oracles.recovery._system import BlocksMissing as BlocksMissing
 from rackloop_oracles.recovery._system import BlocksUnreadable as BlocksUnreadable
-from rackloop_oracles.recovery._system import Forgets as Forgets
+from rackloop_oracles.recovery._system import DropsCaches as DropsCaches
 from rackloop_oracles.recovery._system import Health as Health
 from rackloop_oracles.recovery._system import Place as Place
 from rackloop_oracles.recovery._system import Placed as Placed

@@ -19,7 +19,7 @@ from rackloop_oracles.recovery._sectors import SECTOR_BYTES, U64, Identity
 from rackloop_oracles.recovery._system import (
     BlocksMissing,
     BlocksUnreadable,
-    Forgets,
+    DropsCaches,
     Placed,
     RecoveryState,
     Repairs,
@@ -138,7 +138,7 @@ class RecoveryOracle:
 
     def forget(self) -> None:
         """Have the system drop what it holds in memory, where it can."""
-        if isinstance(self.system, Forgets):
+        if isinstance(self.system, DropsCaches):
             self._calls.run("forget", self.system.forget)
 
     def repair(self, pause: Callable[[], None]) -> bool:

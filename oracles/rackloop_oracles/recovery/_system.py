@@ -2,7 +2,7 @@
 
 A system has blocks, numbered from 0 and all of one size, a multiple of 4096 bytes. It may be a file system, an object
 store or a block device: its adapter says what a block is. Beyond :class:`SystemUnderTest`, an adapter offers what the
-system can do: :class:`Placed`, :class:`Repairs`, :class:`Forgets`.
+system can do: :class:`Placed`, :class:`Repairs`, :class:`DropsCaches`.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Repairs(Protocol):
 
 
 @runtime_checkable
-class Forgets(Protocol):
+class DropsCaches(Protocol):
     """A system that can drop what it holds in memory, so that the next read comes from the drives.
 
     It is not asked for during a repair. What was acknowledged must not be lost by it.

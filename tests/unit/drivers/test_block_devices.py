@@ -10,7 +10,7 @@ import pytest
 
 from rackloop.abilities import BlockDevice, BlockUsage
 from rackloop.errors import LabError
-from rackloop.safety import TellsItsDrive
+from rackloop.safety import ReportsIdentity
 from rackloop_drivers.block import DevicePath, NbdExport
 from tests.unit.harness.block_tree import BlockTree
 
@@ -39,7 +39,7 @@ def test_an_export_on_a_unix_socket() -> None:
     assert (device.probe_target(), device.location, device.drive_bytes()) == (uri, "srv1.p0", None)
     assert (device.usage(), device.claim_exclusive(), device.identifiers()) == (BlockUsage(), None, {})
     assert isinstance(device, BlockDevice)
-    assert isinstance(device, TellsItsDrive)
+    assert isinstance(device, ReportsIdentity)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_file_in_the_place_of_a_drive(image: Path) -> None:
     assert device.usage() == BlockUsage()
     assert device.identifiers() == {}
     assert isinstance(device, BlockDevice)
-    assert isinstance(device, TellsItsDrive)
+    assert isinstance(device, ReportsIdentity)
 
 
 def test_fio_is_not_given_a_list_of_files(image: Path) -> None:

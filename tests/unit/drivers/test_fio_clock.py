@@ -11,7 +11,7 @@ from rackloop.abilities import Executor
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import ToolError
 from rackloop_drivers.host_clock import ClockUnknown
-from rackloop_drivers.workload._fio_clock import WallReading, known_better, wall_reading
+from rackloop_drivers.workload._fio_clock import WallReading, refined_reading, wall_reading
 
 UNIX_S = 1_795_212_555
 S = 1_000_000_000
@@ -45,7 +45,7 @@ def reading_after(run_s: float, ahead_s: float, *, first_s: float = 0.006) -> Wa
     first = wall_reading(str(UNIX_S * S), round(-first_s / 2 * 1e9), round(first_s / 2 * 1e9))
     clock.advance(run_s)
     host = cast("Executor", Host(clock, ahead_s))
-    return known_better(first, host, clock, Deadline.after(clock, 10))
+    return refined_reading(first, host, clock, Deadline.after(clock, 10))
 
 
 def test_a_clock_that_runs_true_is_known_as_well_as_it_was_read() -> None:

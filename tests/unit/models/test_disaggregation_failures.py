@@ -23,8 +23,8 @@ from rackloop_models.disaggregation import (
     Mapped,
     Move,
     Redistribution,
-    ServerBack,
     ServerFailed,
+    ServerRecovered,
     Unmapped,
     failure,
     failure_rules,
@@ -69,7 +69,7 @@ class Rack:
 
     def bring_back(self, server: str) -> None:
         self.now_s += 10
-        self.history.note(ServerBack(self.now_s, server))
+        self.history.note(ServerRecovered(self.now_s, server))
         self._make(self.controller.server_back(server))
 
     def fail_drive(self, drive: str) -> None:
@@ -181,7 +181,7 @@ def spoilt(spoil: Callable[[Event], Event | None], policy: Redistribution) -> di
     rack = Rack(policy)
     rack.fail_server("s0")
     rack.fail_drive("d05")
-    rack.history.note(ServerBack(rack.now_s + 20, "s0"))
+    rack.history.note(ServerRecovered(rack.now_s + 20, "s0"))
     assert {judgement.verdict for judgement in rack.verdicts().values()} == {Verdict.PASS}
     events = [changed for event in rack.history.events if (changed := spoil(event)) is not None]
     return verdicts(History(events), policy)

@@ -17,7 +17,7 @@ from rackloop_oracles.recovery import (
     Campaign,
     CampaignPlan,
     Damage,
-    Forgets,
+    DropsCaches,
     Phase,
     Placed,
     RecoveryOracle,
@@ -53,7 +53,7 @@ def test_the_local_store_brings_back_every_pattern() -> None:
     with system:
         assert isinstance(system, Placed)
         assert isinstance(system, Repairs)
-        assert isinstance(system, Forgets)
+        assert isinstance(system, DropsCaches)
         result = judged(system, SectorEraser({"drive": drive}), CampaignPlan(3, beyond=6, corruptions=6), seconds=300)
     assert (result.verdict, result.reasons) == (Verdict.PASS, ())
     assert result.is_exhaustive

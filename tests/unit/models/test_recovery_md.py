@@ -13,7 +13,7 @@ from rackloop.clock import Deadline, RealClock, VirtualClock
 from rackloop.errors import BadInput, DeadlineExceeded, ProtocolError, ToolError
 from rackloop_drivers.host import LocalExecutor
 from rackloop_models.under_test import MdArray, MdMember, MdSystem, md_stripe, parse_md
-from rackloop_oracles.recovery import Forgets, Health, Place, Placed, Repairs, SilentCorruption, SystemUnderTest
+from rackloop_oracles.recovery import DropsCaches, Health, Place, Placed, Repairs, SilentCorruption, SystemUnderTest
 from tests.memory_blocks import MemoryBlocks
 
 DATA = Path(__file__).parent / "data" / "md"
@@ -146,7 +146,7 @@ def test_an_array_is_a_system_under_test() -> None:
     system = MdSystem(MemoryBlocks(1 << 20), MdArray(shell, "md0", clock), clock, rebuild_s=60, size_bytes=1 << 19)
     assert isinstance(system, Repairs)
     assert isinstance(system, Placed)
-    assert isinstance(system, Forgets)
+    assert isinstance(system, DropsCaches)
     under_test: SystemUnderTest = system
     description = under_test.describe()
     assert (description.name, description.blocks, description.k, description.m) == ("md0", 128, 4, 2)

@@ -121,8 +121,8 @@ class DriveAtPort:
         return True
 
 
-class QuickDriveAtPort(DriveAtPort):
-    """The same of :class:`~rackloop.abilities.blocks.PartwiseBlocks`."""
+class FailFastDriveAtPort(DriveAtPort):
+    """A drive at a port whose reads can be told to fail fast."""
 
     def __init__(self, blocks: PartwiseBlocks, clock: Clock, name: str, look: str) -> None:
         super().__init__(blocks, clock, name, look)
@@ -146,5 +146,5 @@ class QuickDriveAtPort(DriveAtPort):
 def named(blocks: Blocks, clock: Clock, name: str, look: str) -> DriveAtPort:
     """``blocks`` under the name of their drive, which fail fast where they do."""
     if isinstance(blocks, PartwiseBlocks):
-        return QuickDriveAtPort(blocks, clock, name, look)
+        return FailFastDriveAtPort(blocks, clock, name, look)
     return DriveAtPort(blocks, clock, name, look)

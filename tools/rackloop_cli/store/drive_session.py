@@ -24,7 +24,7 @@ _WITHIN_S = 30.0
 
 
 @dataclass(frozen=True)
-class DriveByHand:
+class LeasedDrive:
     """A drive that may be written, and the lease it is written under."""
 
     drive: str
@@ -64,7 +64,7 @@ class Watch:
 
 
 @contextmanager
-def drive_by_hand(lab: Lab, clock: Clock, drive: str, purpose: str) -> Iterator[DriveByHand]:
+def drive_by_hand(lab: Lab, clock: Clock, drive: str, purpose: str) -> Iterator[LeasedDrive]:
     """``drive`` through the server port that it is joined to now, leased with the ports in between.
 
     Raises BadInput for an unknown drive and for one that is joined to no server, RackLeased where another holder has
@@ -97,7 +97,7 @@ def drive_by_hand(lab: Lab, clock: Clock, drive: str, purpose: str) -> Iterator[
                 if lab.kind is LabKind.MOCK:
                     # I/O goes to rackd. Elsewhere what holds and serves the drive ends with the bench.
                     stack.close()
-                yield DriveByHand(drive, f"{server}.{port}", permit, lab, held)
+                yield LeasedDrive(drive, f"{server}.{port}", permit, lab, held)
 
 
 def _place(bench: Bench, drive: str, deadline: Deadline) -> tuple[str, str, frozenset[int]]:

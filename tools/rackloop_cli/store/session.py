@@ -13,7 +13,7 @@ from rackloop.lab import Lab, load_lab
 from rackloop.units import counted, format_quantity
 from rackloop_cli.shared.interruption import Interruption, interruptible
 from rackloop_cli.store.drive_errors import DriveAtPort, named
-from rackloop_cli.store.drive_session import DriveByHand, drive_by_hand
+from rackloop_cli.store.drive_session import LeasedDrive, drive_by_hand
 from rackloop_drivers.open_blocks import open_blocks
 from rackloop_models.local_erasure import (
     IN_FLIGHT_BYTES,
@@ -45,7 +45,7 @@ class StoreRequest:
 class Reached:
     """A drive that may be written, and how a command that works on it is interrupted."""
 
-    at: DriveByHand
+    at: LeasedDrive
     blocks: DriveAtPort
     interruption: Interruption
     close: Callable[[], None]

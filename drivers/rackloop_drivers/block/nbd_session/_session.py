@@ -23,7 +23,7 @@ _PARTS_IN_FLIGHT = 32
 
 
 @runtime_checkable
-class _HasTwin(Protocol):
+class _HasFailFastExport(Protocol):
     """A device with a second export that does not retry."""
 
     def failing_fast(self) -> BlockDevice: ...
@@ -126,7 +126,7 @@ class FailFastNbdSession(NbdSession):
 
 
 def _twin(device: BlockDevice) -> BlockDevice:
-    if not isinstance(device, _HasTwin):
+    if not isinstance(device, _HasFailFastExport):
         raise NotSupported(f"{device.probe_target()} has no twin that fails fast")
     return device.failing_fast()
 

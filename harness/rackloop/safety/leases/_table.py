@@ -47,7 +47,7 @@ class Row:
     ended_why: str | None
 
     def lease(self, now_s: float, clock: Clock) -> Lease:
-        """As a caller sees it."""
+        """The row as a Lease."""
         return Lease(
             self.id,
             self.lab,
@@ -62,7 +62,7 @@ class Row:
         )
 
     def ticket(self, now_s: float, clock: Clock, held_up_by: tuple[str, ...] = ()) -> Ticket:
-        """As the waiting caller sees it."""
+        """The row as a Ticket."""
         return Ticket(
             self.id,
             self.lab,

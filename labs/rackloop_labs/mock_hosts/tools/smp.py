@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rackloop_labs.mock_hosts._sysfs_ports import FarEnd, far_end
+from rackloop_labs.mock_hosts._sysfs_ports import AttachedDevice, far_end
 from rackloop_labs.mock_hosts._view import Answer, HbaPort, HostActs, HostView
 from rackloop_labs.mock_hosts.tools._options import OptionError, Options
 
@@ -78,7 +78,7 @@ class _Phy:
     """A PHY as DISCOVER tells of it. ``port`` is the HBA port whose link it is, None for that of a slot."""
 
     number: int
-    end: FarEnd
+    end: AttachedDevice
     rate: int
     routing: str
     port: HbaPort | None
@@ -194,12 +194,12 @@ def _device(options: Options, view: HostView) -> tuple[str, list[_Phy]] | Answer
             for slot in range(expander.slots):
                 drive = drives.get(slot)
                 end = (
-                    FarEnd("none", "0" * 16, "none")
+                    AttachedDevice("none", "0" * 16, "none")
                     if drive is None
-                    else FarEnd("end device", drive.sas_address, drive.protocol)
+                    else AttachedDevice("end device", drive.sas_address, drive.protocol)
                 )
                 phys.append(_Phy(slot, end, _UNKNOWN if drive is None else _GBIT_6, "D", None))
-            up = FarEnd("end device", expander.port.sas_address, "hba")
+            up = AttachedDevice("end device", expander.port.sas_address, "hba")
             return expander.sas_address, [*phys, _Phy(expander.slots, up, _GBIT_6, "S", expander.port)]
     for port in view.ports:
         if not port.is_present:

@@ -23,14 +23,14 @@ pub use node::{Node, Roots};
 
 const MOST_URI_BYTES: usize = 4096;
 
-/// The user of a drive that is opened.
+/// The use for which a drive is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// It is read, beside any other user.
+    /// Shared read access.
     Read,
-    /// It is written, and claimed for that.
+    /// Write access, with a claim of its own.
     Write,
-    /// It is written, and its caller holds it.
+    /// Write access under the claim of the caller.
     WriteClaimed,
 }
 

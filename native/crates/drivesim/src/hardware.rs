@@ -44,10 +44,10 @@ pub struct Cores {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Serve {
-    /// By their drive.
+    /// Cores are assigned by drive.
     #[default]
     Drives,
-    /// By their tenant.
+    /// Cores are assigned by tenant.
     Connections,
 }
 

@@ -10,11 +10,11 @@ use crate::tenant_trace::TraceBlocks;
 
 /// The generator of a tenant's requests.
 pub enum TenantBlocks<'a> {
-    /// Of one size.
+    /// Requests of one size.
     Blocks(Box<Blocks>, Priority),
-    /// Of several sizes or operations.
+    /// Requests of several sizes or operations.
     Mix(Box<MixBlocks>),
-    /// Of a trace.
+    /// The requests of a trace.
     Trace(TraceBlocks<'a>, Priority),
 }
 

@@ -4,13 +4,13 @@
 pub const INIT_MAGIC: u64 = 0x4e42_444d_4147_4943;
 /// `IHAVEOPT`, before every option in fixed newstyle negotiation.
 pub const OPT_MAGIC: u64 = 0x4948_4156_454f_5054;
-/// Before every option reply.
+/// The magic number of an option reply.
 pub const OPT_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
-/// Before every request in the transmission phase.
+/// The magic number of a request in the transmission phase.
 pub const REQUEST_MAGIC: u32 = 0x2560_9513;
-/// Before a simple reply.
+/// The magic number of a simple reply.
 pub const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
-/// Before a structured reply chunk.
+/// The magic number of a structured reply chunk.
 pub const STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;
 
 /// Handshake flags.

@@ -22,7 +22,7 @@ const KEY_BYTES: usize = 32;
 /// The longest question, with its code in hexadecimal digits.
 const QUESTION_BYTES: u64 = 2 * 32 + 1 + 20 + 1;
 const MOST_CONNECTIONS: usize = 4;
-/// So long a stranger keeps a connection.
+/// The time in which the first authenticated question must come.
 const FIRST_WITHIN: Duration = Duration::from_secs(2);
 
 /// Answer at `port`, on every address of this machine, from now until the process ends.

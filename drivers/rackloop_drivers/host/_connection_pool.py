@@ -22,8 +22,8 @@ class _Host(Protocol):
     def close(self) -> None: ...
 
 
-class Companions:
-    """Hosts of one server, each with room for several commands, made by ``make`` when there is no room in the others.
+class ConnectionPool:
+    """Connections to one server, each with room for several commands; ``make`` opens one when all are full.
 
     One that has nothing left to run stays, so that the next command costs no login. After :meth:`retire` none of them
     is given another command: the server may be another boot of itself, which a connection finds out late.

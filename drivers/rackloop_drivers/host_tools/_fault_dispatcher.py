@@ -9,8 +9,8 @@ from rackloop.clock import Deadline
 from rackloop_drivers.host_tools._host_faults import Breaking
 
 
-class SeveralWays:
-    """A :class:`~rackloop_drivers.host_tools.Breaking` by the ``ways`` that have a fault's kind between them."""
+class FaultDispatcher:
+    """A :class:`~rackloop_drivers.host_tools.Breaking` that makes a fault by the one of ``ways`` that has its kind."""
 
     def __init__(self, *ways: Breaking) -> None:
         self._by_kind = {kind: way for way in ways for kind in way.kinds}
