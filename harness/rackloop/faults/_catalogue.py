@@ -35,6 +35,10 @@ _OF_SERVERS = (
     ("server_nmi", "a server's controller pulses an NMI, at which its kernel panics", "nmi"),
     ("server_hang", "a server stops all it does, and goes on where it was when the fault ends", "hang"),
 )
+_OF_CONTROL = (
+    ("control_lost", "the switch does not hear lines of its control link", "lost"),
+    ("control_garbled", "the switch answers lines of its control link with noise", "garbled"),
+)
 _LONGEST_DROP_S = 3600
 _SLOWER = "how much longer, in microseconds; 5000 without factor"
 _UNTIL_IT_ENDS = "how long, in seconds; until the fault ends where left out"
@@ -139,7 +143,10 @@ _ALL = (
         mechanisms.BreakPart(PartKind.DRIVE, "crash_on_remap"),
         endangers_data=True,
     ),
-    *(FaultKind(name, does, _SERVER, mechanisms.BreakPart(PartKind.SERVER, how)) for name, does, how in _OF_SERVERS),
+    *(
+        FaultKind(name, does, _SERVER, mechanisms.BreakPart(PartKind.SERVER, how, mended_by_power=how != "hang"))
+        for name, does, how in _OF_SERVERS
+    ),
     FaultKind("power_loss", "a server, a drive or what an outlet feeds loses its power", _FED, mechanisms.CutPower()),
     FaultKind(
         "partition",
@@ -150,19 +157,9 @@ _ALL = (
     FaultKind(
         "switch_power_loss", "the switch loses its power, and with it its live map", _SWITCH, mechanisms.CutPower()
     ),
-    FaultKind(
-        "control_lost",
-        "the switch does not hear lines of its control link",
-        _SWITCH,
-        mechanisms.BreakPart(PartKind.CONTROL, "lost", adds_up=True),
-        _LINES,
-    ),
-    FaultKind(
-        "control_garbled",
-        "the switch answers lines of its control link with noise",
-        _SWITCH,
-        mechanisms.BreakPart(PartKind.CONTROL, "garbled", adds_up=True),
-        _LINES,
+    *(
+        FaultKind(name, does, _SWITCH, mechanisms.BreakPart(PartKind.CONTROL, how, adds_up=True), _LINES)
+        for name, does, how in _OF_CONTROL
     ),
     FaultKind(
         "bmc_unreachable",

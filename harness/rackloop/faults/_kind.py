@@ -59,11 +59,12 @@ class Mechanism(Protocol):
     """A mechanism that makes faults with a rack's equipment. Acts on ``acting`` are journalled there.
 
     ``begin`` raises NotSupported where nothing in the rack can make the fault; ``objections`` are reasons why it should
-    not be made now. Those of a mechanism that ``takes_links`` take it from the drives within its radius; one that
-    ``needs_signal`` cannot be made where it has been taken.
+    not be made now. Those of a mechanism that ``takes_links`` take it from the drives within its radius, those of one
+    ``mended_by_power`` once they end; one that ``needs_signal`` cannot be made where it has been taken.
     """
 
     takes_links: bool = False
+    mended_by_power: bool = False
     needs_signal: bool = False
 
     def requires(self, lab: Lab, request: FaultRequest) -> RequiredPart: ...
@@ -155,7 +156,7 @@ class FaultKind:
 
         Raises BadInput where the specification is wrong.
         """
-        if not (self.endangers_data or self.mechanism.takes_links):
+        if not (self.endangers_data or self.mechanism.takes_links or self.mechanism.mended_by_power):
             return []
         reached = self.blast_radius(lab, spec).drives
         if not self.endangers_data:

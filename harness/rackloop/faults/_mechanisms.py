@@ -68,9 +68,8 @@ class CutPower(Mechanism):
     def objections(self, lab: Lab, equipment: Equipment, request: FaultRequest, deadline: Deadline) -> list[str]:
         """Refused where it is off already; a drive may lose what is in its write cache."""
         target = request.target
-        reasons = (
-            [] if _power(lab, equipment, target).is_on(deadline) else [f"{target.name or target} has no power already"]
-        )
+        is_on = _power(lab, equipment, target).is_on(deadline)
+        reasons = [] if is_on else [f"{target.name or target} has no power already"]
         if target.kind is PartKind.DRIVE:
             reasons += worth_keeping(lab, [target.name])
         return reasons
@@ -87,6 +86,7 @@ class BreakPart(Mechanism):
     kind: str
     adds_up: bool = False
     takes_links: bool = False
+    mended_by_power: bool = False
 
     def requires(self, lab: Lab, request: FaultRequest) -> RequiredPart:
         """See :class:`~rackloop.faults._kind.Mechanism`."""
@@ -94,9 +94,8 @@ class BreakPart(Mechanism):
 
     def begin(self, lab: Lab, acting: Equipment, request: FaultRequest, deadline: Deadline) -> None:
         """See :class:`~rackloop.faults._kind.Mechanism`."""
-        self._breakable(lab, acting, request).break_as(
-            request.key, {"kind": self.kind, **self.details(lab, request)}, deadline
-        )
+        fault = {"kind": self.kind, **self.details(lab, request)}
+        self._breakable(lab, acting, request).break_as(request.key, fault, deadline)
 
     def objections(self, lab: Lab, equipment: Equipment, request: FaultRequest, deadline: Deadline) -> list[str]:
         """Refused where it is broken so already, and where the map has the drive elsewhere than at its slot or PHY."""
@@ -231,11 +230,9 @@ class SwapCables(BreakPart):
 
     def ports(self, lab: Lab, request: FaultRequest) -> tuple[int, int]:
         """The switch ports of both, the lower first."""
-        other = lab.part(request.parameters["with"])
+        other = lab.part(given := request.parameters["with"])
         if other.kind not in {PartKind.PORT, PartKind.SWITCH_PORT, PartKind.DRIVE}:
-            raise BadInput(
-                f"{request.parameters['with']} is a {other.kind.noun}, which no cable of the switch leads to"
-            )
+            raise BadInput(f"{given} is a {other.kind.noun}, which no cable of the switch leads to")
         low, high = sorted((switch_port_of(lab, request.target), switch_port_of(lab, other)))
         return low, high
 

@@ -199,6 +199,10 @@ class Here:
         ("power_loss", "node1", False),
         ("power_loss", "node2", True),
         ("power_loss", "pdu1/2", True),
+        ("server_crash", "node1", False),
+        ("server_crash", "node2", True),
+        ("server_nmi", "node2", True),
+        ("server_hang", "node2", False),
         ("phy_disable", "node1.p1", False),
         ("phy_disable", "node2.p0", True),
     ],
@@ -206,7 +210,7 @@ class Here:
 def test_without_a_switch_no_drive_worth_keeping_is_taken_away(
     tmp_path: Path, kind: str, target: str, *, keeps: bool
 ) -> None:
-    """The kernel of its server may lose it, and what is in its write cache with it."""
+    """The kernel of its server may lose it, and what is in its write cache with it: at once, or when it is mended."""
     path = tmp_path / "fed.yaml"
     fed = DIRECT.replace("node2: {ports: {p0}}", "node2: {ports: {p0}, outlet: pdu1/2}")
     path.write_text(fed + "pdus: {pdu1: {driver: cyberpower, outlets: 8}}\n")
@@ -214,6 +218,7 @@ def test_without_a_switch_no_drive_worth_keeping_is_taken_away(
     fabric = StaticFabric(PortMap.of([]), lambda ports, _deadline: dict.fromkeys(ports, PortState.UP))
     power = dict.fromkeys(("server:node1", "server:node2", "outlet:pdu1/2"), cast("PowerPort", Here()))
     parts = dict.fromkeys(("phy:node1/p1", "phy:node2/p0"), SimPart("disabled"))
+    parts |= dict.fromkeys(("server:node1", "server:node2"), SimPart("crash", "nmi", "hang"))
     equipment = Equipment(fabric, cast("PhyControl", Here()), power, breakable=parts)
     given = {"down_s": 0.1} if kind == "phy_drop" else {}
     reasons = KINDS[kind].preconditions(lab, equipment, FaultSpec(kind, target, given), Deadline.after(RealClock(), 9))

@@ -17,7 +17,7 @@ from rackloop.safety.undo import Equipment, UndoFailed
 from rackloop_fixtures.session.outcome import of_exception
 from tests.parts import parts
 from tests.unit.harness.journalled_bench import Bench
-from tests.unit.harness.sim_rack import BASELINE, RestoringPhy
+from tests.unit.harness.sim_rack import BASELINE, RestoringPhy, SimPart
 
 EVERY = [
     FaultSpec("phy_drop", "srv1.p0"),
@@ -255,6 +255,20 @@ def test_a_drive_worth_keeping_does_not_lose_its_power(bench: GuardedBench) -> N
     bench.rack.outlets["drive:d03"] = bench.rack.outlets["srv2"]
     with pytest.raises(FaultRefused, match="drive d03 is not marked scratch"):
         bench.faults.begin(FaultSpec("power_loss", "d03"))
+
+
+@pytest.mark.parametrize("kind", ["power_loss", "server_crash", "server_nmi"])
+def test_a_server_keeps_its_power_for_a_drive_worth_keeping_unless_the_plan_disturbs_it(
+    bench: GuardedBench, kind: str
+) -> None:
+    bench.rack.outlets["server:srv2"] = bench.rack.outlets.pop("srv2")
+    bench.rack.parts["server:srv2"] = SimPart("crash", "nmi")
+    with bench.faults.injected(FaultSpec(kind, "srv2")):
+        assert bench.truth() != WELL
+    bench.recorder = replace(bench.recorder, disturbs=frozenset())
+    with pytest.raises(FaultRefused, match=f"{kind} of srv2 may not be made: drive d03 is not marked scratch"):
+        bench.guard(bench.rack.equipment).begin(FaultSpec(kind, "srv2"))
+    assert bench.truth() == WELL
 
 
 @pytest.mark.parametrize(
