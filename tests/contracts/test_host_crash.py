@@ -77,16 +77,20 @@ def test_a_kernel_that_does_not_panic_at_an_interrupt_is_left_as_it_was(bench: M
     """With a controller that speaks Redfish, whose NMI is lost on the way."""
 
     class Unheard:
+        def require_possible(self, deadline: Deadline) -> None:
+            del deadline
+
         def interrupt(self, deadline: Deadline) -> None:
             del deadline
 
     host, name = bench.host("node2"), "server:node2"
     host.reconnect(soon(30))
+    host.run(["sh", "-c", "echo 10 >/proc/sys/kernel/panic"], soon(30))
     part = HostCrash(host, name, bench.power.ports[name], Unheard(), trigger=TRIGGER, answer_s=2.0)
     with pytest.raises(DeadlineExceeded, match="node2 was told to panic, and still answers"):
         part.break_as("test/6", {"kind": "nmi"}, soon(1))
     assert labd.states(soon(30))["node2"] is HostState.UP
-    assert host.run(["cat", SETTING], soon(30)).stdout == "0\n"
+    assert host.run(["cat", SETTING, "/proc/sys/kernel/panic"], soon(30)).stdout == "0\n10\n"
 
 
 def test_a_crashed_server_has_its_power_and_its_drives_their_links_and_boots_anew(

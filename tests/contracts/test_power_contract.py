@@ -116,12 +116,16 @@ def test_an_interrupt_reaches_a_server_with_power_alone(
     interrupts: list[EventKind] = []
     boxes.loop.call(lambda: setattr(boxes.chassis, "on_interrupt", lambda: interrupts.append(EventKind.INTERRUPT)))
     interrupt = driver(boxes, stack)
+    interrupt.require_possible(soon())
+    assert interrupts == []
     interrupt.interrupt(soon())
     assert len(interrupts) == 1
     with pytest.raises(DeadlineExceeded):
         interrupt.interrupt(Deadline.after(CLOCK, 0))
     boxes.loop.run(boxes.chassis.turn_off())
     try:
+        with pytest.raises(LabError, match="has no power, and takes no NMI"):
+            interrupt.require_possible(soon())
         with pytest.raises(LabError, match="has no power, and takes no NMI"):
             interrupt.interrupt(soon())
     finally:

@@ -105,8 +105,10 @@ class DiagnosticInterrupt(Protocol):
     """A server's controller that can pulse an NMI. It returns once the controller has; what the kernel does is its own.
 
     A server without power raises LabError, and a deadline that is over DeadlineExceeded; nothing is pulsed then.
+    ``require_possible`` raises the same, and NotSupported where the controller says that it has none; it pulses none.
     """
 
+    def require_possible(self, deadline: Deadline) -> None: ...
     def interrupt(self, deadline: Deadline) -> None: ...
 
 

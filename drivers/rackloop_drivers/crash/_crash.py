@@ -1,8 +1,7 @@
 """A fault: a server whose kernel was told to panic.
 
-Sources: Linux ``Documentation/admin-guide/sysrq.rst`` (``c``), ``sysctl/kernel.rst`` (``panic``, ``unknown_nmi_panic``,
-``panic_on_unrecovered_nmi``, ``panic_on_io_nmi``) and ``Documentation/ABI/testing/sysfs-kernel-kexec-kdump``
-(``kexec_crash_loaded``).
+Sources: Linux ``Documentation/admin-guide/sysrq.rst`` (``c``) and
+``Documentation/ABI/testing/sysfs-kernel-kexec-kdump`` (``kexec_crash_loaded``).
 """
 
 from __future__ import annotations
@@ -15,35 +14,25 @@ from typing import Any
 
 from rackloop.abilities import Host, PowerPort
 from rackloop.clock import Deadline
-from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotSupported
+from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotSupported, RackloopError
 from rackloop_drivers.boxes import DiagnosticInterrupt
+from rackloop_drivers.crash._panic_settings import PanicSettings
+from rackloop_drivers.host_tools import HostFaults
 
 _KEY = re.compile(r"[A-Za-z0-9_./:-]{1,128}")
 # A server that answers at all does within this; one that is taken for crashed loses its power.
 _ANSWER_S = 15.0
 _EVERY_S = 0.05
+# A reboot gives the kernel's settings their values back, and empties this folder.
+_NOTES = "/run/rackloop-panics"
 # What would start it anew by itself is looked for, and what waits to be written goes to the disks, before it panics.
-_PREPARE = """
+_LOOK = """
 [ -z "$1" ] || [ -w "$1" ] || { echo "$1 cannot be written; it takes root, and a kernel with magic SysRq" >&2; exit 4; }
 if [ "$(cat /sys/kernel/kexec_crash_loaded 2>/dev/null)" = 1 ]; then
     echo "kdump would start another kernel; unload it first, as by 'kdump-config unload' or 'kexec -p -u'" >&2
     exit 4
 fi
-if [ "$(cat /proc/sys/kernel/panic)" != 0 ]; then
-    echo 0 >/proc/sys/kernel/panic || { echo "kernel.panic would have it reboot, and cannot be set to 0" >&2; exit 4; }
-fi
 sync
-"""
-# An NMI that nothing explains, as a controller's, is a line in the kernel's log where these are 0. What they were.
-_AT_NMI = """
-for name in unknown_nmi_panic panic_on_unrecovered_nmi panic_on_io_nmi; do
-    [ -e "/proc/sys/kernel/$name" ] || continue
-    echo "$name $(cat "/proc/sys/kernel/$name")"
-    echo 1 >"/proc/sys/kernel/$name" || { echo "kernel.$name cannot be set to 1; it takes root" >&2; exit 4; }
-done
-"""
-_AS_BEFORE = """
-while read -r name value; do echo "$value" >"/proc/sys/kernel/$name"; done
 """
 
 
@@ -55,8 +44,10 @@ class HostCrash:
     It keeps its power, and its drives their links, until ``power`` is cut and given back to end the fault; it boots
     then by itself, and is not waited for. A crashed server keeps no note: who made it is known to this object alone, to
     others it is ``#crashed``, while it has power and does not answer. A server that ``kernel.panic`` would have reboot
-    is told to stay; one with kdump is refused with LabError. Needs root there. ``resource`` is its name in the lab, and
-    ``trigger`` where its kernel takes SysRq keys; one that does not answer within ``answer_s`` does not at all.
+    is told to stay. It keeps a note of each setting of its kernel that is changed: one that does not panic is given
+    them back, and until then the fault stands. One with kdump is refused with LabError. Needs root there. ``resource``
+    is its name in the lab, and ``trigger`` where its kernel takes SysRq keys; one that does not answer within
+    ``answer_s`` does not at all.
     """
 
     def __init__(
@@ -75,6 +66,7 @@ class HostCrash:
         self._interrupt = interrupt
         self._trigger = trigger
         self._answer_s = answer_s
+        self.settings = HostFaults(host, resource, PanicSettings(host), folder=_NOTES)
         self._boots = False
         self._keys: dict[str, Mapping[str, Any]] = {}
         self._lock = Lock()
@@ -103,15 +95,20 @@ class HostCrash:
                 self._keys.clear()
                 if self._boots:
                     raise LabError(f"{self._host.name} has been started anew and does not answer yet; wait for it")
-                self._panic(deadline, by_nmi=fault["kind"] == "nmi")
+                self._panic(key, fault, deadline)
             self._keys[key] = dict(fault)
 
     def mend(self, key: str, deadline: Deadline) -> None:
-        """Cut its power and give it back, where it is crashed and under no other key."""
+        """Cut its power and give it back, where it is crashed and under no other key.
+
+        The kernel of one that answers is given the settings back that it had before ``key``.
+        """
         self._require_time(deadline)
         with self._lock:
             if not self._is_crashed(deadline):
                 self._keys.clear()
+                if not self._boots and self.answers(deadline):
+                    self.settings.mend(key, deadline)
                 return
             if self._keys and self._keys.pop(key, None) is None:
                 return
@@ -121,6 +118,11 @@ class HostCrash:
                 self._boots = True
 
     def standing(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
+        """The crash that stands, by its keys, and of one that answers what its kernel is still set for."""
+        crashed = self.crashed(deadline)
+        return crashed or (self.settings.standing(deadline) if self.answers(deadline) else {})
+
+    def crashed(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
         """The crash that stands, by its keys; nothing where the server answers or has no power."""
         self._require_time(deadline)
         with self._lock:
@@ -129,13 +131,23 @@ class HostCrash:
                 return {}
             return dict(self._keys) or {"#crashed": {"kind": "crash"}}
 
-    def _panic(self, deadline: Deadline, *, by_nmi: bool) -> None:
-        self._told(_PREPARE, "" if by_nmi else self._trigger, deadline=deadline)
-        before = self._told(_AT_NMI, deadline=deadline) if by_nmi else ""
-        if self._interrupt is not None and by_nmi:
-            if not before:
-                raise NotSupported(f"the kernel of {self._host.name} has no setting by which it panics at an NMI")
-            self._interrupt.interrupt(deadline)
+    def _panic(self, key: str, fault: Mapping[str, Any], deadline: Deadline) -> None:
+        interrupt = self._interrupt if fault["kind"] == "nmi" else None
+        if interrupt is not None:
+            interrupt.require_possible(deadline)
+        looked = self._host.run(["sh", "-c", _LOOK, "look", "" if interrupt else self._trigger], deadline)
+        if looked.status:
+            raise LabError(f"{self._host.name}: {looked.stderr.strip() or f'exit status {looked.status}'}")
+        try:
+            self.settings.break_as(key, fault, deadline)
+            self._have_panic(interrupt, deadline)
+        except RackloopError as error:
+            self._give_settings_back(key, error, deadline)
+            raise
+
+    def _have_panic(self, interrupt: DiagnosticInterrupt | None, deadline: Deadline) -> None:
+        if interrupt is not None:
+            interrupt.interrupt(deadline)
         else:
             # Its end is never heard of.
             with suppress(LabError):
@@ -147,15 +159,17 @@ class HostCrash:
             return not self.answers(Deadline.after(deadline.clock, self._answer_s))
 
         if not deadline.poll(is_silent, every_s=_EVERY_S):
-            self._told(_AS_BEFORE, deadline=Deadline.after(deadline.clock, self._answer_s), stdin=before)
             raise DeadlineExceeded(f"{self._host.name} was told to panic, and still answers; look at its console")
 
-    def _told(self, script: str, *arguments: str, deadline: Deadline, stdin: str = "") -> str:
-        done = self._host.run(["sh", "-c", script, "prepare", *arguments], deadline, stdin=stdin)
-        if done.status:
-            said = done.stderr.strip() or f"exit status {done.status}"
-            raise LabError(f"{self._host.name}: {said}")
-        return done.stdout
+    def _give_settings_back(self, key: str, why: RackloopError, deadline: Deadline) -> None:
+        """Give a kernel that did not panic its settings back, whatever is left of the deadline.
+
+        Where that fails it is an error that leaves the fault to be undone, whatever ``why`` is.
+        """
+        try:
+            self.settings.mend(key, Deadline.after(deadline.clock, self._answer_s))
+        except RackloopError as error:
+            raise LabError(f"{why}; {self._host.name} may still be set to panic: {error}") from why
 
     def _is_crashed(self, deadline: Deadline) -> bool:
         """Whether it has power and does not answer, though it was not given a new start that may still go on."""

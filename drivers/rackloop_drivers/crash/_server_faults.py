@@ -37,13 +37,14 @@ class ServerFaults:
 
     def mend(self, key: str, deadline: Deadline) -> None:
         """Mend what stands under ``key``, if anything does."""
-        if self._crash.standing(deadline):
+        if self._crash.crashed(deadline):
             self._crash.mend(key, deadline)
         elif self._crash.answers(deadline):
+            self._crash.settings.mend(key, deadline)
             self._others.mend(key, deadline)
 
     def standing(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
         """The standing faults, by key."""
-        return self._crash.standing(deadline) or (
-            self._others.standing(deadline) if self._crash.answers(deadline) else {}
-        )
+        if (crashed := self._crash.crashed(deadline)) or not self._crash.answers(deadline):
+            return crashed
+        return {**self._crash.settings.standing(deadline), **self._others.standing(deadline)}

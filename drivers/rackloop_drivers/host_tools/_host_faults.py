@@ -64,15 +64,18 @@ class HostFaults:
     removed after it is mended, so that anybody can end what a harness that died has left. A fault stands while its
     note is there and the equipment says so. A note that cannot be read stands for a fault of the kind ``unreadable``:
     an operator has to look, and neither ``break_as`` nor ``mend`` of its key does anything but raise LabError. Needs
-    root on the server. Where faults ``add_up``, only those that are alike in all are one.
+    root on the server. Where faults ``add_up``, only those that are alike in all are one. The notes of what a reboot
+    mends may be in another ``folder``, which a reboot empties; no register knows of those.
     """
 
-    def __init__(self, host: Host, resource: str, breaking: Breaking, *, add_up: bool = False) -> None:
+    def __init__(
+        self, host: Host, resource: str, breaking: Breaking, *, add_up: bool = False, folder: str = _FOLDER
+    ) -> None:
         self._host = host
         self._breaking = breaking
         self._resource = resource
         self._add_up = add_up
-        self._folder = f"{_FOLDER}/{quote(resource, safe='')}"
+        self._folder = f"{folder}/{quote(resource, safe='')}"
 
     @property
     def kinds(self) -> frozenset[str]:

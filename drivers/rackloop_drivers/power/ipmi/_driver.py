@@ -46,10 +46,14 @@ class IpmiInterrupt:
     def __init__(self, ipmitool: Ipmitool) -> None:
         self._ipmitool = ipmitool
 
-    def interrupt(self, deadline: Deadline) -> None:
-        """Pulse an NMI."""
+    def require_possible(self, deadline: Deadline) -> None:
+        """Return where the server has power; whether it takes an NMI, ipmitool cannot ask."""
         if not codec.power_state(self._ipmitool.run("chassis", "power", "status", deadline=deadline)):
             raise LabError(f"{self._ipmitool.address} has no power, and takes no NMI; turn it on first")
+
+    def interrupt(self, deadline: Deadline) -> None:
+        """Pulse an NMI; raises as :meth:`require_possible` does."""
+        self.require_possible(deadline)
         self._ipmitool.run("chassis", "power", "diag", deadline=deadline)
 
 

@@ -45,8 +45,16 @@ class RedfishInterrupt:
     def __init__(self, service: RedfishService) -> None:
         self._service = service
 
+    def require_possible(self, deadline: Deadline) -> None:
+        """Return where it can be pulsed. Raises NotSupported where the controller names its resets, and Nmi is none."""
+        self._target(deadline)
+
     def interrupt(self, deadline: Deadline) -> None:
-        """Pulse an NMI. Raises NotSupported where the controller names the resets that it has, and this is none."""
+        """Pulse an NMI; raises as :meth:`require_possible` does."""
+        self._service.post(self._target(deadline), {"ResetType": "Nmi"}, deadline)
+
+    def _target(self, deadline: Deadline) -> str:
+        """The address of the action."""
         system = only_system(self._service, deadline)
         where = f"{self._service.url}{_path(system)}"
         if not _is_on(system):
@@ -55,7 +63,7 @@ class RedfishInterrupt:
         known = system["Actions"]["#ComputerSystem.Reset"].get("ResetType@Redfish.AllowableValues")
         if isinstance(known, list) and "Nmi" not in known:
             raise NotSupported(f"{where} pulses no NMI: its resets are {', '.join(map(str, known))}")
-        self._service.post(target, {"ResetType": "Nmi"}, deadline)
+        return target
 
 
 class RedfishOutlet:
