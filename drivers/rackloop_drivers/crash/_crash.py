@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from enum import Enum, auto
 from threading import Lock
 from typing import Any
 
@@ -36,18 +37,27 @@ sync
 """
 
 
+class _Seen(Enum):
+    """The states of a server: one that is ``AWAY`` has no power, or was given a new start that may still go on."""
+
+    ANSWERING = auto()
+    CRASHED = auto()
+    AWAY = auto()
+
+
 class HostCrash:
     """A :class:`~rackloop.abilities.Breakable` of a server: it panics as ``crash`` by the magic SysRq key ``c``.
 
     As ``nmi`` it panics at an NMI that its controller pulses, by ``interrupt``, where there is one.
 
     It keeps its power, and its drives their links, until ``power`` is cut and given back to end the fault; it boots
-    then by itself, and is not waited for. A crashed server keeps no note: who made it is known to this object alone, to
-    others it is ``#crashed``, while it has power and does not answer. A server that ``kernel.panic`` would have reboot
-    is told to stay. It keeps a note of each setting of its kernel that is changed: one that does not panic is given
-    them back, and until then the fault stands. One with kdump is refused with LabError. Needs root there. ``resource``
-    is its name in the lab, and ``trigger`` where its kernel takes SysRq keys; one that does not answer within
-    ``answer_s`` does not at all.
+    then by itself, and is not waited for. A crashed server keeps no note: who made it is known to this object, and to
+    another that is told by ``recall``; to all else it is ``#crashed``, while it has power and does not answer.
+
+    A server that ``kernel.panic`` would have reboot is told to stay; one with kdump is refused with LabError. It keeps
+    a note of each setting of its kernel that is changed: one that does not panic is given them back, and until then the
+    fault stands. Needs root there. ``resource`` is its name in the lab, and ``trigger`` where its kernel takes SysRq
+    keys; one that does not answer within ``answer_s`` does not at all.
     """
 
     def __init__(
@@ -91,8 +101,7 @@ class HostCrash:
             raise BadInput(f"{key!r} is no key of a fault: 1 to 128 letters, digits and _ . / : -")
         self._require_time(deadline)
         with self._lock:
-            if not self._is_crashed(deadline):
-                self._keys.clear()
+            if self._seen(deadline) is not _Seen.CRASHED:
                 if self._boots:
                     raise LabError(f"{self._host.name} has been started anew and does not answer yet; wait for it")
                 self._panic(key, fault, deadline)
@@ -105,10 +114,10 @@ class HostCrash:
         """
         self._require_time(deadline)
         with self._lock:
-            if not self._is_crashed(deadline):
-                self._keys.clear()
-                if not self._boots and self.answers(deadline):
-                    self.settings.mend(key, deadline)
+            seen = self._seen(deadline)
+            if seen is _Seen.ANSWERING:
+                self.settings.mend(key, deadline)
+            if seen is not _Seen.CRASHED:
                 return
             if self._keys and self._keys.pop(key, None) is None:
                 return
@@ -116,6 +125,36 @@ class HostCrash:
                 self._power.turn_off(deadline)
                 self._power.turn_on(deadline)
                 self._boots = True
+
+    def recall(self, faults: Mapping[str, Mapping[str, Any]]) -> None:
+        """Learn of those among ``faults``, by key, by which the kernel may have panicked."""
+        with self._lock:
+            self._keys |= {key: fault for key, fault in faults.items() if fault.get("kind") in PanicSettings.kinds}
+
+    def knows(self, key: str) -> bool:
+        """Whether ``key`` is that of a panic, as far as this object knows."""
+        with self._lock:
+            return key in self._keys
+
+    def can_be_asked(self, deadline: Deadline) -> bool:
+        """Whether it answers, and can be asked for its other faults; none of them stands in one that cannot.
+
+        That is one that is known to have panicked, one that was started anew, and one without power. Any other that has
+        power and does not answer, as it may boot, is waited for in half of the time; LabError is raised after that.
+        """
+        self._require_time(deadline)
+        with self._lock:
+            seen = self._seen(deadline)
+            if seen is not _Seen.CRASHED or self._keys:
+                return seen is _Seen.ANSWERING
+            try:
+                self._host.reconnect(deadline.sooner(deadline.remaining_s() / 2))
+            except LabError as error:
+                raise LabError(
+                    f"{self._host.name} has power and does not answer, and its faults were left as they are: {error}; "
+                    "look at its network and its console, start it anew if it has stopped, and heal again"
+                ) from error
+            return True
 
     def standing(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
         """The crash that stands, by its keys, and of one that answers what its kernel is still set for."""
@@ -126,8 +165,7 @@ class HostCrash:
         """The crash that stands, by its keys; nothing where the server answers or has no power."""
         self._require_time(deadline)
         with self._lock:
-            if not self._is_crashed(deadline):
-                self._keys.clear()
+            if self._seen(deadline) is not _Seen.CRASHED:
                 return {}
             return dict(self._keys) or {"#crashed": {"kind": "crash"}}
 
@@ -171,12 +209,15 @@ class HostCrash:
         except RackloopError as error:
             raise LabError(f"{why}; {self._host.name} may still be set to panic: {error}") from why
 
-    def _is_crashed(self, deadline: Deadline) -> bool:
-        """Whether it has power and does not answer, though it was not given a new start that may still go on."""
+    def _seen(self, deadline: Deadline) -> _Seen:
+        """The state of the server, by its answer and its power. Known panics are over where it is no crash."""
         if self.answers(deadline):
-            self._boots = False
-            return False
-        return not self._boots and self._power.is_on(deadline)
+            self._boots, seen = False, _Seen.ANSWERING
+        else:
+            seen = _Seen.AWAY if self._boots or not self._power.is_on(deadline) else _Seen.CRASHED
+        if seen is not _Seen.CRASHED:
+            self._keys.clear()
+        return seen
 
     def answers(self, deadline: Deadline) -> bool:
         """Whether a command runs there, by a connection of now where the last one is lost."""

@@ -36,12 +36,19 @@ class ServerFaults:
         part.break_as(key, fault, deadline)
 
     def mend(self, key: str, deadline: Deadline) -> None:
-        """Mend what stands under ``key``, if anything does."""
-        if self._crash.crashed(deadline):
+        """Mend what stands under ``key``, if anything does. Its power is cut for none but a panic that is known.
+
+        Raises LabError for a server that has power and does not answer, and is not known to have panicked.
+        """
+        if self._crash.knows(key):
             self._crash.mend(key, deadline)
-        elif self._crash.answers(deadline):
+        elif self._crash.can_be_asked(deadline):
             self._crash.settings.mend(key, deadline)
             self._others.mend(key, deadline)
+
+    def recall(self, faults: Mapping[str, Mapping[str, Any]]) -> None:
+        """Learn which keys are those of panics."""
+        self._crash.recall(faults)
 
     def standing(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
         """The standing faults, by key."""

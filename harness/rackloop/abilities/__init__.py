@@ -6,6 +6,7 @@ Every call that touches the wire takes a :class:`~rackloop.clock.Deadline` and r
 
 from rackloop.abilities.breakable import Breakable as Breakable
 from rackloop.abilities.breakable import FaultRegister as FaultRegister
+from rackloop.abilities.breakable import RecallsFaults as RecallsFaults
 from rackloop.abilities.console import Console as Console
 from rackloop.abilities.console import Heard as Heard
 from rackloop.abilities.fabric import Applied as Applied

@@ -26,6 +26,13 @@ class Breakable(Protocol):
 
 
 @runtime_checkable
+class RecallsFaults(Protocol):
+    """A Breakable that is told by ``recall`` what the journal says was broken, by key, before any of it is mended."""
+
+    def recall(self, faults: Mapping[str, Mapping[str, Any]]) -> None: ...
+
+
+@runtime_checkable
 class FaultRegister(Protocol):
     """Says at once the faults that stand on many breakable ``parts``, by their names and keys; the others are well."""
 

@@ -70,9 +70,7 @@ class CutPower(Mechanism):
         target = request.target
         is_on = _power(lab, equipment, target).is_on(deadline)
         reasons = [] if is_on else [f"{target.name or target} has no power already"]
-        if target.kind is PartKind.DRIVE:
-            reasons += worth_keeping(lab, [target.name])
-        return reasons
+        return reasons + worth_keeping(lab, [target.name] if target.kind is PartKind.DRIVE else [])
 
 
 @dataclass(frozen=True)
@@ -111,12 +109,9 @@ class BreakPart(Mechanism):
 
     def radius(self, lab: Lab, request: FaultRequest) -> Parts:
         """The parts that the target takes away whole; none where it carries no I/O and only controls the rack."""
-        match self.part:
-            case PartKind.SWITCH_PORT:
-                return _reach_of_port(lab, request.target)
-            case PartKind.CONTROL | PartKind.BMC:
-                return Parts()
-        return super().radius(lab, request)
+        if self.part is PartKind.SWITCH_PORT:
+            return _reach_of_port(lab, request.target)
+        return Parts() if self.part in {PartKind.CONTROL, PartKind.BMC} else super().radius(lab, request)
 
     def details(self, _lab: Lab, request: FaultRequest) -> dict[str, Any]:
         """The fields of the fault besides its kind."""
@@ -255,6 +250,5 @@ def _power(lab: Lab, equipment: Equipment, target: Part) -> PowerPort:
 
 def _reach_of_port(lab: Lab, target: Part) -> Parts:
     """The port, of a drive the one that it is reached through, and everything at both ends of its circuit."""
-    if lab.has_switch:
-        return reach_of(lab, Part.switch_port(switch_port_of(lab, target)))
-    return reach_of(lab, server_port_of(lab, target))
+    port = Part.switch_port(switch_port_of(lab, target)) if lab.has_switch else server_port_of(lab, target)
+    return reach_of(lab, port)

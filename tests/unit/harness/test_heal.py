@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from threading import Barrier
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -16,7 +16,7 @@ from rackloop.portmap import Open, Partial, PortMap
 from rackloop.record.acts import DropSignal, RestorePower, SaveBootMap, TurnOff, TurnOn
 from rackloop.safety import HealReport, heal
 from tests.unit.harness.journalled_bench import Bench
-from tests.unit.harness.sim_rack import BASELINE, SimOutlet, identity_of
+from tests.unit.harness.sim_rack import BASELINE, SimOutlet, SimPart, identity_of
 
 
 def test_a_rack_at_its_baseline_is_left_alone(bench: Bench) -> None:
@@ -115,6 +115,20 @@ def test_faults_of_a_run_are_mended(bench: Bench) -> None:
     assert len(report.undone) == 3
     assert report.mended == ()
     assert not any(part.broken for part in bench.rack.parts.values())
+
+
+def test_a_part_learns_what_was_broken_before_any_of_it_is_mended(bench: Bench) -> None:
+    class Recalling(SimPart):
+        def recall(self, faults: Mapping[str, Mapping[str, Any]]) -> None:
+            self.told.append(f"recall {dict(faults)}")
+
+    bench.rack.parts["server:srv1"] = part = Recalling("crash", "hang", name="srv1")
+    for key, kind in (("run-1/1", "hang"), ("run-1/2", "crash")):
+        bench.acting.breakable["server:srv1"].break_as(key, {"kind": kind}, bench.deadline)
+    part.told.clear()
+    assert bench.heal().is_healed
+    known = {"run-1/2": {"kind": "crash"}, "run-1/1": {"kind": "hang"}}
+    assert part.told == [f"recall {known}", "mend srv1", "mend srv1"]
 
 
 def test_faults_that_no_entry_explains_are_mended_in_a_simulated_rack_and_told(bench: Bench) -> None:

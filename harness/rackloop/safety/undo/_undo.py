@@ -20,6 +20,7 @@ from rackloop.abilities import (
     PhyControl,
     PortState,
     PowerPort,
+    RecallsFaults,
     SignalRestorer,
 )
 from rackloop.clock import Deadline
@@ -27,6 +28,7 @@ from rackloop.errors import FabricError, LabError, NotConnected, RackloopError, 
 from rackloop.lab import Part, PartKind
 from rackloop.portmap import Full, PortMap, disturbed_ports
 from rackloop.record.acts import (
+    BreakPart,
     InverseAct,
     MendPart,
     RestoreBootMap,
@@ -246,6 +248,9 @@ class _Undoing:
         part = self.equipment.breakable.get(resource)
         if part is None:
             raise LabError("the lab has no such part that could be mended any more; mend it by hand")
+        if isinstance(part, RecallsFaults):
+            acts = (entry.what for entry in entries)
+            part.recall({act.key: act.fault for act in acts if isinstance(act, BreakPart)})
         for entry in entries:
             for act in entry.inverses(MendPart):
                 part.mend(act.key, self.deadline)
@@ -261,10 +266,7 @@ class _Undoing:
             raise LabError("the lab has no power port of this name any more; switch it by hand")
         if port.is_on(deadline) == on:
             return
-        if on:
-            port.turn_on(deadline)
-        else:
-            port.turn_off(deadline)
+        (port.turn_on if on else port.turn_off)(deadline)
         if port.is_on(deadline) != on:
             raise LabError(f"was told to turn {'on' if on else 'off'} and did not; look at the outlet")
 

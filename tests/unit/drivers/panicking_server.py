@@ -1,0 +1,157 @@
+"""A server that can be told to panic, seen by one process after another."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from rackloop.abilities import Completed, Host
+from rackloop.clock import Deadline
+from rackloop.errors import NotConnected, RackloopError
+from rackloop.safety import HealReport, heal
+from rackloop.safety.undo import Equipment, journalled
+from rackloop_drivers.boxes import DiagnosticInterrupt
+from rackloop_drivers.crash import HostCrash, ServerFaults
+from rackloop_drivers.host_tools import HostFaults
+from tests.unit.harness.journalled_bench import Bench
+
+NAME = "server:srv1"
+KEY = "run-1/1"
+BEFORE = {"panic": "10", "unknown_nmi_panic": "0", "panic_on_unrecovered_nmi": "1", "panic_on_io_nmi": "0"}
+AT_NMI = dict.fromkeys(BEFORE, "1") | {"panic": "0"}
+
+
+class Server:
+    """A server whose commands run here, with a ``kernel`` whose settings are files; one that ``is_silent`` runs none.
+
+    It answers again once somebody waits for it as long as it ``boots_within_s``; one that ``panics`` does so by SysRq.
+    """
+
+    name = "srv1"
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.kernel = folder / "kernel"
+        (self.kernel / "random").mkdir(parents=True)
+        self.panics, self.boots_within_s = False, math.inf
+        self.waits_s: list[float] = []
+        (self.kernel / "sysrq-trigger").touch()
+        # It would wait for all that this machine has to write.
+        (folder / "sync").symlink_to("/bin/true")
+        self.boot("first")
+
+    def boot(self, number: str, **settings: str) -> None:
+        self.is_silent = False
+        (self.kernel / "random/boot_id").write_text(number)
+        for name, value in (BEFORE | settings).items():
+            (self.kernel / name).write_text(value)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        return {name: (self.kernel / name).read_text().strip() for name in BEFORE}
+
+    def run(self, argv: Sequence[str], _deadline: Deadline, *, stdin: str = "") -> Completed:
+        if self.is_silent:
+            raise NotConnected("srv1: no route to host")
+        own = [word.replace("/proc/sys/kernel", str(self.kernel)) for word in argv]
+        own = [word.replace("/sys/kernel/kexec", f"{self._folder}/kexec") for word in own]
+        for folder in ("/run/rackloop-", "/var/lib/rackloop/"):
+            own = [word.replace(folder, f"{self._folder}/run-") for word in own]
+        env = {**os.environ, "PATH": f"{self._folder}:{os.environ['PATH']}"}
+        done = subprocess.run(own, input=stdin, capture_output=True, text=True, timeout=60, check=False, env=env)
+        self.is_silent = self.panics and (self.kernel / "sysrq-trigger").read_text() != ""
+        return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
+
+    def reconnect(self, deadline: Deadline) -> None:
+        self.waits_s.append(deadline.remaining_s())
+        if deadline.remaining_s() >= self.boots_within_s:
+            self.is_silent = False
+        if self.is_silent:
+            raise NotConnected("srv1: no route to host")
+
+
+class Power:
+    """Power that is on; ``told`` has what it was told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def is_on(self, _deadline: Deadline) -> bool:
+        return True
+
+    def turn_on(self, _deadline: Deadline) -> None:
+        self.told.append("on")
+
+    def turn_off(self, _deadline: Deadline) -> None:
+        self.told.append("off")
+
+
+class Controller:
+    """A controller that ends a pulse with ``error``; the server is silent afterwards where it ``silences`` it."""
+
+    def __init__(self, server: Server, error: RackloopError | None = None, *, silences: bool = False) -> None:
+        self._server, self._error, self._silences = server, error, silences
+        self.impossible: RackloopError | None = None
+        self.seen: dict[str, str] | None = None
+
+    def require_possible(self, _deadline: Deadline) -> None:
+        if self.impossible is not None:
+            raise self.impossible
+
+    def interrupt(self, _deadline: Deadline) -> None:
+        self.seen = self._server.settings
+        self._server.is_silent = self._silences
+        if self._error is not None:
+            raise self._error
+
+
+class Held:
+    """A fault of the kind ``hang`` that stands while it is held, and changes nothing."""
+
+    kinds = frozenset({"hang"})
+
+    def __init__(self) -> None:
+        self.is_held = False
+
+    def prepare(self, _fault: Mapping[str, Any], _deadline: Deadline) -> dict[str, Any]:
+        return {}
+
+    def start(self, _note: Mapping[str, Any], _deadline: Deadline) -> None:
+        self.is_held = True
+
+    def stands(self, _note: Mapping[str, Any], _deadline: Deadline) -> bool:
+        return self.is_held
+
+    def end(self, _note: Mapping[str, Any], _deadline: Deadline) -> None:
+        self.is_held = False
+
+
+class World(Bench):
+    """A bench whose ``server:srv1`` has a kernel and may hang, and a driver for each process that asks for one."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.server, self.outlet, self.hang = Server(folder / "srv1"), Power(), Held()
+
+    def equipment(self, controller: DiagnosticInterrupt | None = None) -> Equipment:
+        host = cast("Host", self.server)
+        trigger = str(self.server.kernel / "sysrq-trigger")
+        crash = HostCrash(host, NAME, self.outlet, controller or Controller(self.server), trigger=trigger)
+        part = ServerFaults(crash, HostFaults(host, NAME, self.hang))
+        return replace(self.rack.equipment, breakable={NAME: part})
+
+    def break_as(self, kind: str, controller: DiagnosticInterrupt | None = None, *, key: str = KEY) -> None:
+        """Break it as a run does that is killed then: what is left is heal's to undo."""
+        acting = journalled(self.equipment(controller), self.recorder)
+        acting.breakable[NAME].break_as(key, {"kind": kind}, self.deadline)
+
+    def entries(self) -> list[str]:
+        return [entry.state.value for entry in self.journal.since(0)]
+
+    def heal_anew(self) -> HealReport:
+        return heal(self.lab, self.journal, self.equipment(), self.clock, self.deadline)

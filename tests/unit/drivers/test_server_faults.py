@@ -1,0 +1,70 @@
+"""A server that does not answer: its power is cut for a panic that the journal knows of, and for no other fault."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from rackloop.clock import Deadline
+from rackloop.errors import LabError, NotConnected
+from tests.unit.drivers.panicking_server import KEY, NAME, Controller, World
+
+LATER = "run-1/2"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with closing(World(tmp_path)) as world:
+        yield world
+
+
+def test_a_healthy_server_that_cannot_be_reached_keeps_its_power_and_its_fault_stands(world: World) -> None:
+    world.break_as("hang")
+    world.server.is_silent = True
+    report = world.heal_anew()
+    (problem,) = report.problems
+    assert problem.startswith("server:srv1: srv1 has power and does not answer, and its faults were left as they are: ")
+    assert problem.endswith("look at its network and its console, start it anew if it has stopped, and heal again")
+    assert (report.undone, world.outlet.told, world.hang.is_held) == ((), [], True)
+    world.server.is_silent = False
+    report = world.heal_anew()
+    assert (report.problems, len(report.undone)) == ((), 1)
+    assert (world.outlet.told, world.hang.is_held) == ([], False)
+
+
+def test_a_key_that_nobody_knows_cuts_no_power(world: World) -> None:
+    world.server.is_silent = True
+    with pytest.raises(LabError, match="srv1 has power and does not answer"):
+        world.equipment().breakable[NAME].mend("md_array/17", world.deadline)
+    assert world.outlet.told == []
+
+
+def test_a_server_that_boots_or_is_slow_to_log_in_is_waited_for_in_half_of_the_time(world: World) -> None:
+    world.break_as("hang")
+    world.server.is_silent, world.server.boots_within_s = True, 100.0
+    world.equipment().breakable[NAME].mend(KEY, Deadline.after(world.clock, 200))
+    assert max(world.server.waits_s) == 100
+    assert (world.outlet.told, world.hang.is_held) == ([], False)
+
+
+@pytest.mark.parametrize("kind", ["crash", "nmi"])
+def test_a_server_that_panicked_is_started_anew_by_another_process(world: World, kind: str) -> None:
+    world.server.panics = True
+    world.break_as(kind, Controller(world.server, silences=True))
+    report = world.heal_anew()
+    assert (report.problems, len(report.undone)) == ((), 1)
+    assert world.outlet.told == ["off", "on"]
+
+
+def test_a_panic_explains_all_else_that_was_broken_before_and_after_it(world: World) -> None:
+    """What was to be broken in a server that had panicked may have been, and so stands in the journal."""
+    world.break_as("hang", key="run-1/0")
+    world.break_as("nmi", Controller(world.server, silences=True))
+    with pytest.raises(NotConnected):
+        world.break_as("hang", key=LATER)
+    report = world.heal_anew()
+    assert (report.problems, len(report.undone)) == ((), 3)
+    assert world.outlet.told == ["off", "on"]
