@@ -269,7 +269,7 @@ class EvidenceGathered:
     """The evidence on a test that did not pass, on the run's clock; the file has it in words.
 
     ``lanes`` has the moments at which each source said something, (t_ns, error_ns); ``unread`` says of sources that
-    could not be read, or whose clock is not known, why.
+    could not be read, or whose clock is not known, why. ``left_out`` counts the first lines, which lanes do not have.
     """
 
     kind: ClassVar[str] = "evidence.gathered"
@@ -278,6 +278,7 @@ class EvidenceGathered:
     ended_ns: int
     lanes: Mapping[str, Sequence[tuple[int, int]]]
     unread: Mapping[str, str]
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -285,8 +286,7 @@ class RetestDone:
     """A drive that failed was tried elsewhere, and another in its place (:mod:`rackloop.safety.maintenance`).
 
     ``finding`` is drive, port or cable, server, several, not reproduced or unclear; ``culprits`` are the parts that
-    are, or may be, at fault. Each trial has drive, server, port, seen, took_s and detail. ``said`` is all of it in
-    words.
+    are, or may be, at fault. Each trial has drive, server, port, seen, took_s and detail. ``said`` is it in words.
     """
 
     kind: ClassVar[str] = "retest.done"

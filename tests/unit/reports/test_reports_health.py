@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import pytest
+from matplotlib.patches import Rectangle
 
 from rackloop.measurement import Cause
 from rackloop.record import EvidenceGathered, HealthChange, HealthCompared, Judgement
@@ -81,6 +83,20 @@ def test_a_plot_has_a_lane_for_each_source_and_bars_as_wide_as_the_error() -> No
     assert [list(map(float, line.get_xdata())) for line in marks] == [[0.5], [1.0]]  # type: ignore[arg-type]
     spans = [np.asarray(collection.get_paths()[0].vertices)[:, 0].tolist() for collection in axes.collections]
     assert spans == [[0.5, 0.5], [0.5, 1.5]]
+
+
+def test_the_time_of_lines_that_were_left_out_is_hatched_and_the_caption_says_so() -> None:
+    figure = evidence_timeline(replace(EVIDENCE, left_out={"srv1 SEL": 7}), SOURCE)
+    (axes,) = figure.get_axes()
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["switch (1)", "srv1 SEL (last 1 of 8)"]
+    (hatched,) = [patch for patch in axes.patches if isinstance(patch, Rectangle) and patch.get_hatch()]
+    assert (hatched.get_x(), hatched.get_width(), round(hatched.get_y())) == (0.0, 1.0, 1)
+    caption = " ".join(text.get_text().replace("\n", " ") for text in figure.texts)
+    assert "Hatched: the time for which lines were left out, 7 in all" in caption
+    assert [text.get_text() for legend in figure.legends for text in legend.get_texts()] == ["lines left out"]
+    whole = evidence_timeline(EVIDENCE, SOURCE)
+    assert "Hatched" not in " ".join(text.get_text() for text in whole.texts)
+    assert not whole.get_axes()[0].patches
 
 
 @pytest.mark.parametrize(("lines", "kind"), [(3, "svg"), (201, "png")])
