@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from matplotlib.axes import Axes
 
@@ -26,7 +26,8 @@ _ROOM = 0.08
 class LimitLine:
     """A limit to be drawn: the statistic it is held against, such as ``p99``, and its value in SI units.
 
-    ``measure`` names what is limited, where the axes show more than that.
+    ``measure`` names what is limited, where the axes show more than that; ``test`` is the one it is of, where the axes
+    may be of others.
     """
 
     statistic: str
@@ -34,6 +35,7 @@ class LimitLine:
     unit: str = "s"
     is_least: bool = False
     measure: str = ""
+    test: str = ""
 
     @property
     def words(self) -> str:
@@ -64,7 +66,7 @@ def limits_of(test: TestRecord, measured: Measured, measure: str = "") -> list[L
 def stall_limits(tests: Iterable[TestRecord]) -> list[LimitLine]:
     """The limits of the longest times without I/O, which axes of latencies over time show as well."""
     return [
-        limit
+        replace(limit, test=test.id)
         for test in tests
         for name in dict.fromkeys(one.name for one in test.measurements if one.name.endswith(_STALL))
         for measured in test.measured(name)

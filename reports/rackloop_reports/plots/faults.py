@@ -10,9 +10,9 @@ from matplotlib.patches import Patch
 
 from rackloop.record import IoSeries
 from rackloop.units import counted
+from rackloop_reports.plots._io_strips import draw_io, io_strips
 from rackloop_reports.plots._limits import LimitLine
 from rackloop_reports.plots._style import BLACK, Source, bar_look, blank, label_time, put_caption, styled
-from rackloop_reports.plots.remaps import io_panels
 from rackloop_reports.record import FaultRecord
 
 _LANES_AT_MOST = 24
@@ -38,10 +38,10 @@ def fault_timeline(
     stood = [fault for fault in faults if fault.is_acknowledged]
     targets = list(dict.fromkeys(fault.target for fault in stood))
     lanes, kinds = targets[:_LANES_AT_MOST], list(dict.fromkeys(fault.kind for fault in stood))
-    panels = len({entry.quantity for entry in series})
-    heights = [0.6 + _LANE_IN * len(lanes), *[_PANEL_IN] * panels]
+    strips = io_strips(series)
+    heights = [0.6 + _LANE_IN * len(lanes), *[_PANEL_IN] * len(strips)]
     figure = blank(11.5, sum(heights) + 1.7)
-    whole = figure.add_gridspec(1 + panels, 1, height_ratios=heights).subplots(sharex=True, squeeze=False)[:, 0]
+    whole = figure.add_gridspec(1 + len(strips), 1, height_ratios=heights).subplots(sharex=True, squeeze=False)[:, 0]
     axes = whole[0]
     axes.grid(visible=False, axis="y")
     least_s = _LEAST_SHARE * (end_ns - start_ns) / 1e9
@@ -57,7 +57,7 @@ def fault_timeline(
     axes.set_yticks(range(len(lanes)), lanes)
     axes.invert_yaxis()
     axes.set_title(source.title("Faults and I/O"))
-    io_panels(list(whole[1:]), series, start_ns, limits)
+    draw_io(list(whole[1:]), strips, start_ns, limits)
     label_time(whole[-1], "Time since the run started")
     hidden = len(targets) - len(lanes)
     put_caption(

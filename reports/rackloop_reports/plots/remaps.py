@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from rackloop.record import IoSeries, RemapSeen
 from rackloop.record.acts import ChangeMap, DropSignal, FlapSignal
 from rackloop.units import counted
-from rackloop_reports.plots._limits import LimitLine, draw_limits
+from rackloop_reports.plots._io_strips import draw_io, io_strips
+from rackloop_reports.plots._limits import LimitLine
 from rackloop_reports.plots._style import (
     BLACK,
     BLUE,
@@ -30,13 +31,10 @@ from rackloop_reports.plots._style import (
     SKY,
     Source,
     blank,
-    fitting,
     in_paper_order,
     label_time,
-    line_look,
     milliseconds,
     put_caption,
-    put_legend_beside,
     stack_title,
     styled,
 )
@@ -56,7 +54,10 @@ PIECES: Mapping[str, tuple[str, str]] = {
 _DARK = frozenset({BLUE, GREEN, GREY, PURPLE, RED})
 _LANES_AT_MOST = 24
 _DETAILS_AT_MOST = 4
-_LEGEND_ROWS = 6
+_STRIPS_AT_MOST = 12
+_MARKED = (ChangeMap, DropSignal, FlapSignal)
+# The heights of strips that share the axis of times, and of those that have their own.
+_STRIP_IN, _TIMED_STRIP_IN = 1.25, 1.75
 
 
 class Piece(NamedTuple):
@@ -150,26 +151,35 @@ def remap_timeline(
     limits: Sequence[LimitLine] = (),
 ) -> Figure:
     """Every remap on the lane of its server port, with map changes and PHY drops; I/O below on the same time axis;
-    at the bottom, for each stack, the slowest remap with its neighbours. ``limits`` are of stalls."""  # noqa: D205, D209
+    at the bottom, for each stack, the slowest remap with its neighbours. ``limits`` are of stalls.
+
+    The I/O of several tests stands in strips of each test, which have times of their own: on the axis of a whole run a
+    test of seconds would be a line."""  # noqa: D205, D209
     lanes = sorted({(remap.server, remap.port) for remap in remaps})[:_LANES_AT_MOST]
     stacks = in_paper_order({remap.stack for remap in remaps})[:_DETAILS_AT_MOST]
-    io_axes = len({entry.quantity for entry in series})
-    heights = [0.9 + 0.24 * len(lanes), *[1.25] * io_axes]
+    has_own_times = len({entry.test for entry in series if entry.points}) > 1
+    strips = io_strips(series, by_test=has_own_times)
+    unshown = len(strips[_STRIPS_AT_MOST:]) if has_own_times else 0
+    strips = strips[: len(strips) - unshown]
+    has_lanes = bool(lanes or has_own_times or not strips or any(isinstance(act.what, _MARKED) for act in acts))
+    heights = [*[0.9 + 0.24 * len(lanes)] * has_lanes, *[_TIMED_STRIP_IN if has_own_times else _STRIP_IN] * len(strips)]
     figure = blank(11.5, sum(heights) + 1.6 + (2.0 if stacks else 0.0))
     grid = figure.add_gridspec(2, 1, height_ratios=(sum(heights) + 0.5, 2.0))
     whole = (
         (grid[0] if stacks else grid[:])
-        .subgridspec(1 + io_axes, 1, height_ratios=heights)
-        .subplots(sharex=True, squeeze=False)[:, 0]
+        .subgridspec(len(heights), 1, height_ratios=heights)
+        .subplots(sharex=not has_own_times, squeeze=False)[:, 0]
     )
     if stacks:
         for axes, stack in zip(grid[1].subgridspec(1, len(stacks)).subplots(squeeze=False)[0], stacks, strict=True):
             _detail(axes, [remap for remap in remaps if remap.stack == stack], stack)
-    _lanes(whole[0], remaps, lanes, start_ns)
-    _marks(whole[0], acts, start_ns, len(lanes))
-    io_panels(list(whole[1:]), series, start_ns, limits)
+    if has_lanes:
+        _lanes(whole[0], remaps, lanes, start_ns)
+        _marks(whole[0], acts, start_ns, len(lanes))
+    draw_io(list(whole[has_lanes:]), strips, start_ns, limits)
     whole[0].set_title(source.title("Remaps and I/O"))
-    label_time(whole[-1], "Time since the run started")
+    for axes in whole if has_own_times else whole[-1:]:
+        label_time(axes, "Time since the run started")
     hidden = len({(remap.server, remap.port) for remap in remaps}) - len(lanes)
     put_caption(
         figure,
@@ -180,11 +190,13 @@ def remap_timeline(
                 if remaps
                 else f"{_changes(acts)}; no remap of a measured port among them."
             ),
+            "The I/O of each test has an axis of times of its own." if has_own_times else "",
+            f"{counted(unshown, 'strip')} of I/O not shown: see the pages of the tests." if unshown else "",
             "Bottom: the slowest remap of each stack with the remaps before and after it, from its command on."
             if stacks
             else "",
         ),
-        [*_piece_handles(remaps), *_mark_handles()],
+        [*_piece_handles(remaps), *_mark_handles()] if has_lanes else (),
     )
     return figure
 
@@ -239,30 +251,6 @@ def _mark_handles() -> list[Line2D]:
         Line2D([], [], color=GREY, marker="|", markersize=8, linestyle="none", label="map change commanded"),
         Line2D([], [], color=RED, marker="v", linestyle="none", label="PHY drop injected"),
     ]
-
-
-def io_panels(
-    panels: Sequence[Axes], series: Sequence[IoSeries], origin_ns: int, limits: Sequence[LimitLine] = ()
-) -> None:
-    """Each quantity of the series on a panel of its own, on the time since ``origin_ns``, times with their limits."""
-    quantities = sorted({(entry.quantity, entry.unit) for entry in series})
-    for axes, (quantity, unit) in zip(panels, quantities, strict=True):
-        chosen = [entry for entry in series if entry.quantity == quantity]
-        scale, shown_unit = fitting(unit, max((value for entry in chosen for _, value in entry.points), default=0.0))
-        for place, entry in enumerate(chosen):
-            axes.plot(
-                [(t_ns - origin_ns) / 1e9 for t_ns, _ in entry.points],
-                [value * scale for _, value in entry.points],
-                drawstyle="steps-post",
-                linewidth=1.1,
-                **line_look(place),
-                label=entry.job,
-            )
-        axes.set_ylabel(f"{quantity},\n{shown_unit}", fontsize=8.5)
-        put_legend_beside(axes, columns=1 + (len(chosen) - 1) // _LEGEND_ROWS)
-        axes.margins(y=0.1)
-        axes.set_ylim(bottom=0)
-        draw_limits(axes, [limit for limit in limits if limit.unit == unit], scale)
 
 
 def _detail(axes: Axes, remaps: Sequence[RemapSeen], stack: str) -> None:

@@ -235,7 +235,9 @@ def test_limits_of_stalls_are_drawn_where_latencies_are(tmp_path: Path) -> None:
         "t", "io.stall", {}, "s", 1, "max", 0.001, (None, None), 0.001, None,
         {"text": "max 2 ms", "min": None, "max": 0.002}, "pass", None, [0.001], [1],
     )  # fmt: skip
-    assert stall_limits([TestRecord(id="t", measurements=[stall])]) == [LimitLine("max", 0.002, measure="io.stall")]
+    assert stall_limits([TestRecord(id="t", measurements=[stall])]) == [
+        LimitLine("max", 0.002, measure="io.stall", test="t")
+    ]
     example = ExampleRun(tmp_path)
     example.start("t", "measure")
     example.write(stall)

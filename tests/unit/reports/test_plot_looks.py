@@ -13,8 +13,9 @@ from rackloop.measurement import Distribution
 from rackloop.record import IoSeries
 from rackloop_reports.plot_selection import RunPlots
 from rackloop_reports.plots import LimitLine, Source, StackLatency, figure_2, latency_ecdf
+from rackloop_reports.plots._io_strips import draw_io, io_strips
 from rackloop_reports.plots._style import LINES, RED, bar_look, fitting, label_time, line_look
-from rackloop_reports.plots.remaps import io_panels, remap_timeline
+from rackloop_reports.plots.remaps import remap_timeline
 from rackloop_reports.record import read_run
 from tests.unit.reports.example_stream import smoke_run
 
@@ -89,16 +90,71 @@ def test_the_limits_of_a_run_reach_its_plots(tmp_path: Path) -> None:
 def test_a_legend_stands_beside_what_it_names() -> None:
     figure = Figure()
     axes = figure.subplots()
-    io_panels([axes], [IoSeries("a/b", "job", "throughput", "B/s", [(0, 2e9), (10**9, 1e9)])], 0)
+    draw_io([axes], io_strips([IoSeries("a/b", "job", "throughput", "B/s", [(0, 2e9), (10**9, 1e9)])]), 0)
     legend = axes.get_legend()
     assert legend is not None
     assert legend.get_bbox_to_anchor().transformed(axes.transAxes.inverted()).x0 > 1
     assert axes.get_ylabel() == "throughput,\nGB/s"
 
 
+def series(job: str, *points: tuple[int, float], test: str = "a/b", quantity: str = "throughput") -> IoSeries:
+    return IoSeries(test, job, quantity, "B/s", [(t_s * 10**9, value) for t_s, value in points])
+
+
+def test_the_series_of_one_job_are_one_line_with_a_gap_between_them() -> None:
+    (strip,) = io_strips([series("srv1 write", (5, 1e6), (6, 1e6)), series("srv1 write", (0, 2e6), (1, 2e6))])
+    axes = Figure().subplots()
+    draw_io([axes], [strip], 0)
+    (line,) = axes.lines
+    assert line.get_label() == "srv1 write"
+    assert list(np.asarray(line.get_xdata())) == [0, 1, 1, 5, 6]
+    assert np.isnan(np.asarray(line.get_ydata(), dtype=float)).tolist() == [False, False, True, False, False]
+
+
+def test_no_strip_has_more_lines_than_can_be_followed_and_those_of_a_quantity_share_their_axes() -> None:
+    many = [
+        series(f"srv{server} {way}", (0, server * 1e6), (server, 0))
+        for way in ("read", "write")
+        for server in range(1, 5)
+    ]
+    strips = io_strips([*many, series("silent", quantity="request rate")])
+    assert [list(strip.lines) for strip in strips] == [
+        ["srv1 read", "srv1 write", "srv2 read", "srv2 write"],
+        ["srv3 read", "srv3 write", "srv4 read", "srv4 write"],
+    ]
+    panels = list(Figure().subplots(2))
+    draw_io(panels, strips, 0)
+    assert panels[0].get_ylim() == panels[1].get_ylim()
+    assert panels[0].get_xlim() == panels[1].get_xlim()
+    looks = [str((line.get_color(), line.get_linestyle())) for line in panels[1].lines]
+    assert len(set(looks)) == 4
+
+
+def test_in_a_run_the_io_of_each_test_has_strips_and_times_of_its_own() -> None:
+    tests = [series("job", (at_s, 1e6), (at_s + 2, 1e6), test=test) for test, at_s in (("a/b::c", 10), ("d/e::f", 90))]
+    stall = LimitLine("max", 3e5, "B/s", test="d/e::f")
+    lanes, first, second = remap_timeline([], [], tests, 0, SOURCE, [stall]).axes
+    assert lanes.get_title("left").startswith("Remaps and I/O")
+    assert [first.get_title("left"), second.get_title("left")] == ["a/b", "d/e"]
+    assert [round(limit) for limit in (*first.get_xlim(), *second.get_xlim())] == [10, 12, 90, 92]
+    assert [len(axes.lines) for axes in (first, second)] == [1, 2]
+
+
+def test_lanes_without_a_remap_or_a_mark_are_left_out() -> None:
+    (strip,) = remap_timeline([], [], [series("job", (0, 1e6), (1, 1e6))], 0, SOURCE).axes
+    assert strip.get_ylabel() == "throughput,\nMB/s"
+
+
+def test_strips_of_a_run_that_are_too_many_are_counted() -> None:
+    tests = [series("job", (at_s, 1e6), (at_s + 1, 1e6), test=f"a/{at_s}") for at_s in range(14)]
+    figure = remap_timeline([], [], tests, 0, SOURCE)
+    assert len(figure.axes) == 13
+    assert "2 strips of I/O not shown" in " ".join(text.get_text().replace("\n", " ") for text in figure.texts)
+
+
 def test_a_timeline_without_remaps_does_not_count_none_of_them() -> None:
-    series = [IoSeries("a/b", "job", "longest read", "s", [(0, 0.001), (10**9, 0.002)])]
-    figure = remap_timeline([], [], series, 0, SOURCE)
+    reads = [IoSeries("a/b", "job", "longest read", "s", [(0, 0.001), (10**9, 0.002)])]
+    figure = remap_timeline([], [], reads, 0, SOURCE)
     said = " ".join(text.get_text() for text in figure.texts)
     assert "0 map changes, 0 PHY drops; no remap of a measured port among them." in " ".join(said.split())
     assert "n = 0" not in said
