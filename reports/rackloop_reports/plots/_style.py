@@ -67,12 +67,13 @@ class _BarLook(TypedDict):
 
 @dataclass(frozen=True)
 class Source:
-    """The source of a plot's data, shown in its caption."""
+    """The source of a plot's data, shown in its caption. ``doubt`` is a sentence on why the data prove little."""
 
     plan: str
     lab: str
     seed: int
     is_simulated: bool
+    doubt: str = ""
 
     @classmethod
     def of(cls, run: RunRecord) -> Source:
@@ -84,8 +85,9 @@ class Source:
         return f"{text} (simulated)" if self.is_simulated else text
 
     def caption(self, *sentences: str) -> str:
-        """The sentences that are not empty, then plan, lab and seed."""
-        return " ".join((*filter(None, sentences), f"Plan {self.plan}, lab {self.lab}, seed {self.seed}."))
+        """The doubt, the sentences that are not empty, then plan, lab and seed."""
+        whence = f"Plan {self.plan}, lab {self.lab}, seed {self.seed}."
+        return " ".join(filter(None, (self.doubt, *sentences, whence)))
 
 
 def styled(draw: Callable[P, R]) -> Callable[P, R]:

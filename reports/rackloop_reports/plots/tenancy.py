@@ -151,10 +151,28 @@ def tenant_latency(tenants: Sequence[TenantLatency], source: Source) -> Figure:
     draw_limits(axes, list(limits), scale)
     axes.set_title(source.title("Latency of tenants"))
     put_legend_beside(axes)
-    put_caption(figure, source.caption("Means over the rounds of each round's quantile."))
+    put_caption(figure, source.caption("Means over the rounds of each round's quantile.", _missing(tenants, names)))
     return figure
 
 
+def _missing(tenants: Sequence[TenantLatency], names: Sequence[str]) -> str:
+    """Which tenants lack which quantiles in which phases, with the reason; empty where all are there."""
+    lacking = []
+    for one in tenants:
+        phases = list(dict.fromkeys(phase for phase, _ in one.quantiles))
+        for name in dict.fromkeys((*_EXPECTED, *names)):
+            if without := [phase for phase in phases if (phase, name) not in one.quantiles]:
+                said = ", ".join(without[:_PHASES_SAID])
+                more = f" and {len(without) - _PHASES_SAID} more" if len(without) > _PHASES_SAID else ""
+                lacking.append(f"{_QUANTILE_WORDS[name]} of {one.name.partition(chr(10))[0]} ({said}{more})")
+    if not lacking:
+        return ""
+    return f"Not shown, because a round had too few I/Os beyond it (longer rounds have more): {'; '.join(lacking)}."
+
+
+# What people look for, also where no tenant has it.
+_EXPECTED = ("p50", "p99")
+_PHASES_SAID = 6
 _QUANTILE_WORDS = {"p50": "p50", "p99": "p99", "p999": "p99.9"}
 
 

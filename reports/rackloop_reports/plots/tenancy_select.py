@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from matplotlib.figure import Figure
 
+from rackloop.measurement import Verdict
 from rackloop.record import Measured
 from rackloop_reports.plots._limits import limits_of
 from rackloop_reports.plots._style import Source
@@ -34,7 +36,10 @@ Drawing = tuple[str, Callable[[], Figure]]
 
 
 def tenancy_drawings(test: TestRecord, source: Source) -> Iterator[Drawing]:
-    """The plots of ``test``, by name, most telling first."""
+    """The plots of ``test``, by name, most telling first; with its reason where its verdict is unknown."""
+    if test.verdict is Verdict.UNKNOWN:
+        reason = (test.reason or "no reason was given").split("; ")[0]
+        source = replace(source, doubt=f"Verdict unknown, so that nothing here is proven: {reason}.")
     if shares := _shares(test):
         overall = [(words, of) for name, words in _OVERALL.items() for _, of in _means(test, name)]
         yield "Shares of tenants", lambda: tenant_shares(shares, overall, source)

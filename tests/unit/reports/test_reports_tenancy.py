@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from rackloop.record import Measured
 from rackloop_reports.plot_selection import RunPlots
@@ -21,6 +23,7 @@ from rackloop_reports.plots import (
     tenant_latency,
     tenant_shares,
 )
+from rackloop_reports.plots.tenancy_select import tenancy_drawings
 from rackloop_reports.record import read_run
 from tests.unit.reports.example_stream import ExampleRun
 
@@ -81,6 +84,43 @@ def test_latencies_stand_by_phase_and_quantile() -> None:
     assert legend is not None
     assert [text.get_text() for text in legend.get_texts()] == ["alone", "together"]
     assert axes.get_ylabel() == "Latency, ms"
+
+
+def caption_of(figure: Figure) -> str:
+    return " ".join(" ".join(text.get_text() for text in figure.texts).split())
+
+
+def test_the_quantiles_that_a_tenant_lacks_are_named_with_the_reason() -> None:
+    full = {("alone", name): Figured(1e-3) for name in ("p50", "p99")}
+    beside = {(f"beside {number}", "p50"): Figured(1e-3) for number in range(1, 9)}
+    tenants = [TenantLatency("victim\n64 KiB", full | beside), TenantLatency("t2", full)]
+    assert (
+        "Not shown, because a round had too few I/Os beyond it (longer rounds have more): p99 of victim (beside 1, "
+        "beside 2, beside 3, beside 4, beside 5, beside 6 and 2 more). Plan"
+    ) in caption_of(tenant_latency(tenants, SOURCE))
+    assert "Not shown" not in caption_of(tenant_latency(tenants[1:], SOURCE))
+    lone = TenantLatency("t1", {("alone", "p50"): Figured(1e-3)})
+    assert "p99 of t1 (alone)" in caption_of(tenant_latency([lone], SOURCE)), "nor where nobody has it"
+
+
+def test_plots_of_a_test_that_was_not_steady_say_so(tmp_path: Path) -> None:
+    example = ExampleRun(tmp_path / "run")
+    labels = {"tenant": "victim", "block": "4 KiB", "mix": "100/0", "outstanding": "32", "when": "alone"}
+    reason = "no steady state in 30 rounds: they drift over 11%; let it run for more"
+    for test, finish in ((TEST, ("unknown", "harness", reason)), ("a/b::c", ("pass",))):
+        example.start(test, "be left alone")
+        for one in (
+            measured("isolation.kept", "1", 0.4, neighbours="depth 8"),
+            measured("tenant.p50", "s", 1e-3, **labels),
+        ):
+            example.write(replace(one, test=test))
+        example.finish(test, *finish)
+    unsteady, steady = read_run(example.close()).tests
+    doubt = "Verdict unknown, so that nothing here is proven: no steady state in 30 rounds: they drift over 11%."
+    drawn = [caption_of(draw()) for _, draw in tenancy_drawings(unsteady, SOURCE)]
+    assert len(drawn) == 2
+    assert all(doubt in caption for caption in drawn)
+    assert not any("unknown" in caption_of(draw()) for _, draw in tenancy_drawings(steady, SOURCE))
 
 
 def test_a_victim_is_shown_beside_each_kind_of_neighbour() -> None:
