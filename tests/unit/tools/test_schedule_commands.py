@@ -7,16 +7,19 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from rackloop.clock import RealClock
 from rackloop.errors import BadInput
+from rackloop.faults.schedules import Schedule, load_schedule
 from rackloop.lab import LabState, Part, load_lab
 from rackloop.plan import find_testplans
 from rackloop.safety.maintenance import OutOfServiceStore
 from rackloop.safety.store import open_lab_store
 from rackloop_cli.schedule import shrink as schedule_shrink
-from rackloop_cli.schedule.show import ScheduleRequest, find, make, show
+from rackloop_cli.schedule.show import ScheduleRequest, find, make, show, time_line
+from rackloop_reports.plots import schedule_timeline
 
 STORM = """\
 schedule: storm
@@ -71,6 +74,18 @@ def test_what_is_out_of_service_is_not_drawn_and_told(
     assert drawn.not_now == written.not_now == ("hang of d09: it would reach what is out of service: drive d09",)
     assert show(script, out=None) == 0
     assert "not now hang of d09: it would reach what is out of service: drive d09" in capsys.readouterr().out
+
+
+def test_faults_that_follow_on_one_another_are_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "two.yaml"
+    step = "  - {{fault: fail_stop, target: d01, at: {at}, lasts: 600 ms}}\n"
+    path.write_text("schedule: two\nsteps:\n" + "".join(step.format(at=at) for at in ("0 s", "600 ms")))
+    two = load_schedule(path, load_lab("labs/mock.yaml"))
+    assert isinstance(two, Schedule)
+    assert next(time_line(two)) == f"d01 {'▐' + '█' * 35}{'▐' + '█' * 35}"
+    (axes,) = schedule_timeline(two, "two").axes
+    (begins,) = axes.collections
+    assert [np.asarray(path.vertices)[0, 0] for path in begins.get_paths()] == pytest.approx([0, 0.6])
 
 
 def test_a_test_that_fails_without_any_fault_is_said_to_fail_of_something_else(

@@ -274,7 +274,7 @@ def _named(names: Iterable[str], noun: str) -> str:
 
 
 def time_line(schedule: Schedule) -> Iterator[str]:
-    """A line for each target: the times at which it has a fault."""
+    """A line for each target: the times at which it has a fault, with the half of a cell where each begins."""
     if not schedule.steps:
         return
     width = _WIDEST
@@ -287,7 +287,7 @@ def time_line(schedule: Schedule) -> Iterator[str]:
             if step.fault.target == target:
                 first = min(width - 1, int(step.at_s / a_cell_s))
                 last = max(first + 1, round(step.ends_s / a_cell_s))
-                cells[first:last] = "█" * (min(width, last) - first)
+                cells[first:last] = "▐" + "█" * (min(width, last) - first - 1)
         yield f"{target:<{longest}} {''.join(cells[:width])}"
     yield f"{'':<{longest}} 0{schedule.lasts_s:>{width - 3}g} s"
 
