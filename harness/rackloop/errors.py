@@ -91,8 +91,7 @@ class NotConnected(LabError):
 
     def __init__(self, message: str, children: Mapping[str, Exception] | None = None) -> None:
         self.children = dict(children or {})
-        tree = "".join(f"\n  {name}: {error}" for name, error in self.children.items())
-        super().__init__(message + tree)
+        super().__init__(message + "".join(f"\n  {name}: {error}" for name, error in self.children.items()))
 
 
 class NameUnknown(NotConnected):

@@ -229,6 +229,8 @@ def environment_of(run: RunRecord) -> dict[str, str]:
     for dut in drives_used(run):
         parts = (dut.get("model"), dut.get("serial"), dut.get("firmware"), dut.get("protocol"))
         facts[f"Drive {dut.get('id')}"] = ", ".join(str(part) for part in parts if part)
+    if run.healed:
+        facts["Healed before the first test"] = "; ".join(run.healed)
     return facts | {f"Not used {out.gear}": out.reason for out in run.parts_out}
 
 

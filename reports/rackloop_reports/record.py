@@ -25,6 +25,7 @@ from rackloop.record import (
     IoSeries,
     Measured,
     PartOut,
+    RackHealed,
     RemapSeen,
     RetestDone,
     RoundsMeasured,
@@ -156,7 +157,8 @@ class RunRecord:
 
     ``tests`` stand in the order they began. Of a run that was killed between two tests, the last entry is a test
     named ``run``, unknown by the harness, so that no view of the run is green. ``parts_out`` are the parts of the rack
-    that were not used, in the order they were taken out; ``environment`` is what the rack was found to run on.
+    that were not used, in the order they were taken out; ``healed`` says what was
+    undone and restored before the first test; ``environment`` is what the rack was found to run on.
     """
 
     started: RunStarted
@@ -166,6 +168,7 @@ class RunRecord:
     exchanges: list[Exchange]
     finished: RunFinished | None
     parts_out: list[PartOut] = field(default_factory=list)
+    healed: list[str] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -331,6 +334,8 @@ class _Reader:
                 self._test(event.test, stamped.t_ns).retests.append(event)
             case EnvironmentSeen() as event:
                 self.run.environment |= event.facts
+            case RackHealed() as event:
+                self.run.healed += event.done
             case PartOut() as event:
                 self.run.parts_out.append(event)
             case Attached() as event:

@@ -96,7 +96,8 @@ class Summary:
     """A run, as ``summary.json`` holds it. ``started`` is ISO 8601, ``wall_s`` how long it took.
 
     ``out_of_service`` is in the file only where something was not used, ``profiles`` only where measurements have the
-    label ``profile``: the verdict on each profile of drives.
+    label ``profile``: the verdict on each profile of drives. ``healed``, what was undone and restored before the first
+    test, is there only where something was.
     """
 
     schema: int
@@ -112,6 +113,7 @@ class Summary:
     tests: Sequence[TestSummary]
     out_of_service: Sequence[PartSummary] = ()
     profiles: Mapping[str, Verdict] = field(default_factory=dict)
+    healed: Sequence[str] = ()
 
 
 def summarize(run: RunRecord) -> Summary:
@@ -130,16 +132,16 @@ def summarize(run: RunRecord) -> Summary:
         tests=[_test(test) for test in run.tests],
         out_of_service=[PartSummary(out.gear, out.state, out.reason, out.test) for out in run.parts_out],
         profiles=profile_verdicts(run.tests),
+        healed=run.healed,
     )
 
 
 def to_json(summary: Summary) -> str:
     """The text of ``summary.json``."""
     document = asdict(summary)
-    if not summary.out_of_service:
-        del document["out_of_service"]
-    if not summary.profiles:
-        del document["profiles"]
+    for seldom in ("out_of_service", "profiles", "healed"):
+        if not document[seldom]:
+            del document[seldom]
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 

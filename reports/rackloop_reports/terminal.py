@@ -71,6 +71,8 @@ def _wrapped(text: str, width: int, indent: int) -> str:
 def _lines(summary: Summary, *, is_aligned: bool, everything: bool) -> Iterator[_Line]:
     simulated = " (simulated)" if summary.lab_kind == "mock" else ""
     yield _Line(f"Plan {summary.plan} on lab {summary.lab}{simulated}")
+    if summary.healed:
+        yield _Line(f"healed before the first test: {'; '.join(summary.healed)}")
     yield _Line("")
     names = {test.id: short_name(test.id) for test in summary.tests}
     times = {test.id: _time(test) for test in summary.tests}

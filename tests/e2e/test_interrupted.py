@@ -113,6 +113,24 @@ def test_the_next_run_heals_first(rackloop: CommandLine) -> None:
     assert standing(rackloop) == 0
 
 
+def test_a_run_says_what_it_healed_before_its_first_test(rackloop: CommandLine) -> None:
+    assert rackloop("lab", "up", "mock").status == 0
+    assert rackloop("power", "mock", "off", "srv1").status == 0
+    assert rackloop("fabric", "mock", "unmap", "srv2.p0").status == 0
+    ended = rackloop("run", rackloop.plan(REMAP), "--lab", "mock", "--out", "next")
+    assert ended.status == 0, ended
+    results = Results(rackloop.directory / "next")
+    (event,) = results.of_kind("rack.healed")
+    assert sorted(event.done) == [
+        "undone: fabric apply switch (by hand)",
+        "undone: power turn_off server:srv1 (by hand)",
+    ]
+    assert results.summary["healed"] == event.done
+    assert f"\nhealed before the first test: {'; '.join(event.done)}\n" in ended.out
+    again = rackloop("run", rackloop.plan(REMAP), "--lab", "mock", "--out", "again")
+    assert (again.status, "\nhealed" in again.out) == (0, False), again
+
+
 def test_a_killed_lab_takes_its_rack_with_it(rackloop: CommandLine) -> None:
     assert rackloop("lab", "up", "mock").status == 0
     pid = rackloop.endpoints()["pid"]

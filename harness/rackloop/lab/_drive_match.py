@@ -32,5 +32,4 @@ def mismatches(described: DescribedDrive, reported: DriveIdentity) -> Iterator[s
     for name, wanted in described.identifiers.items():
         if name not in reported.identifiers:
             yield f"the {name} is described as {wanted}, the drive reports none"
-    expected = {"serial": described.serial, **described.identifiers}
-    yield from conflicts(expected, reported.identifiers, "the drive")
+    yield from conflicts({"serial": described.serial, **described.identifiers}, reported.identifiers, "the drive")

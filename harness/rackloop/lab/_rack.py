@@ -174,8 +174,7 @@ class Lab(Description):
 
         Raises BadInput for an unknown name, NotSupported where the rack has no switch.
         """
-        ports = _named(self.servers, server, "server").ports
-        return self._wired(_named(ports, port, f"port of {server}"))
+        return self._wired(_named(_named(self.servers, server, "server").ports, port, f"port of {server}"))
 
     def where_is(self, drive: str) -> int:
         """The switch port a drive is reached through, its own or its expander's; raises as :meth:`switch_port` does."""

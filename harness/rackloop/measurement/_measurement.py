@@ -159,8 +159,7 @@ def _corrected(measurement: Measurement, readings: Sequence[Reading]) -> Measure
     bins: Counter[float] = Counter()
     for one in readings:
         bins[one.corrected] += one.count
-    corrected = Distribution.from_bins(bins, measurement.samples.clusters)
-    return replace(measurement, corrected=corrected, readings=readings)
+    return replace(measurement, corrected=Distribution.from_bins(bins, measurement.samples.clusters), readings=readings)
 
 
 def _independent(keys: Sequence[Hashable], counts: Sequence[int]) -> int:

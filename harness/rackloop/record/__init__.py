@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rackloop.record._events import MeansChosen as MeansChosen
     from rackloop.record._events import Measured as Measured
     from rackloop.record._events import PartOut as PartOut
+    from rackloop.record._events import RackHealed as RackHealed
     from rackloop.record._events import RetestDone as RetestDone
     from rackloop.record._events import RoundsMeasured as RoundsMeasured
     from rackloop.record._events import RunFinished as RunFinished

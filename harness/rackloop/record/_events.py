@@ -39,6 +39,14 @@ class EnvironmentSeen:
 
 
 @dataclass(frozen=True)
+class RackHealed:
+    """The rack was not at its baseline when the run began; ``done`` has in words what was undone and restored."""
+
+    kind: ClassVar[str] = "rack.healed"
+    done: Sequence[str]
+
+
+@dataclass(frozen=True)
 class TestStarted:
     """A test began. ``labels`` carry epic, feature, story and the plan's parameters as text.
 
@@ -370,6 +378,7 @@ Event = (
     | EvidenceGathered
     | RetestDone
     | PartOut
+    | RackHealed
     | EnvironmentSeen
     | Attached
     | TestFinished

@@ -143,8 +143,7 @@ class Guard:
                 is_writable = drive_id in self._lab.drives and self._lab.drives[drive_id].scratch
                 raise (UnfitDrive if is_writable else GuardRefused)(drive_id, reasons)
             held.pop_all()
-            serial = normal_text(identity.serial)
-            return WritableDrive(_MINT, drive_id, serial, identity.size_bytes, bound, claim)
+            return WritableDrive(_MINT, drive_id, normal_text(identity.serial), identity.size_bytes, bound, claim)
 
     def _examine(
         self, drive_id: str, drive: Drive, device: BlockDevice, deadline: Deadline, held: ExitStack
@@ -237,8 +236,7 @@ def _look(drive_id: str, drive: Drive, device: BlockDevice, deadline: Deadline) 
         identity = drive.identify(deadline)
         sizes = (device.size_bytes, device.drive_bytes())
         identifiers, usage = device.identifiers(), device.usage()
-    evidence = Evidence(identity, drive.location, device.location, *sizes, identifiers, usage)
-    return evidence, device.bound_to(identity)
+    return Evidence(identity, drive.location, device.location, *sizes, identifiers, usage), device.bound_to(identity)
 
 
 def _identity_reasons(described: DescribedDrive, found: Evidence) -> Iterator[str]:

@@ -240,8 +240,7 @@ class _Healing:
 
     def _signal_problems(self) -> list[str]:
         fabric = self.equipment.fabric
-        mapped = fabric.live_map(self.deadline).pairs.ports()
-        dark = wait_for_signal(fabric, sorted(mapped), self.deadline)
+        dark = wait_for_signal(fabric, sorted(fabric.live_map(self.deadline).pairs.ports()), self.deadline)
         if not dark:
             return []
         ports = ", ".join(str(port) for port in dark)

@@ -9,7 +9,8 @@ from pydantic import TypeAdapter
 from rich.console import Console
 
 from rackloop.measurement import Distribution
-from rackloop.record import PartOut, RetestDone
+from rackloop.record import PartOut, RackHealed, RetestDone
+from rackloop_reports.allure_results import environment_of
 from rackloop_reports.record import read_run
 from rackloop_reports.summary import Summary, json_schema, summarize, to_json
 from rackloop_reports.terminal import print_summary
@@ -86,3 +87,18 @@ def test_what_was_not_used_is_in_every_view_of_a_run(tmp_path: Path) -> None:
     print_summary(summarize(record), Console(width=120, file=shown))
     lines = "\n".join(line.rstrip() for line in shown.getvalue().splitlines())
     assert "not used\n    drive d01 is in maintenance, by ada: new firmware\n    drive d02 is broken" in lines
+
+
+def test_what_was_healed_before_the_first_test_is_in_every_view_of_a_run(tmp_path: Path) -> None:
+    example = ExampleRun(tmp_path)
+    example.write(RackHealed(["undone: power turn_off server:srv1 (by hand)", "mended: hang of drive:d01"]))
+    example.start("a/b", "measure")
+    example.finish("a/b")
+    example.close()
+    record = read_run(tmp_path)
+    whole = "undone: power turn_off server:srv1 (by hand); mended: hang of drive:d01"
+    assert json.loads(to_json(summarize(record)))["healed"] == whole.split("; ")
+    shown = io.StringIO()
+    print_summary(summarize(record), Console(width=120, file=shown))
+    assert f"\nhealed before the first test: {whole}\n" in shown.getvalue()
+    assert environment_of(record)["Healed before the first test"] == whole

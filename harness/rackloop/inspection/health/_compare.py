@@ -157,8 +157,7 @@ def _server(name: str, before: HealthSnapshot, after: HealthSnapshot, judge: _Ju
         return
     restarted = was.position.boot_id != now.position.boot_id
     if restarted:
-        excuses = judge.of_ports(name, ())
-        yield judge(BOOT_ID, excuses, name, BOOT_ID.name, was.position.boot_id, now.position.boot_id)
+        yield judge(BOOT_ID, judge.of_ports(name, ()), name, BOOT_ID.name, was.position.boot_id, now.position.boot_id)
     for phy, counters in now.phys.items():
         ports = _ports_of(phy, was, now)
         # A kernel that starts anew counts from 0.

@@ -177,8 +177,7 @@ class Leases:
             row = self._of_ticket(ticket.id, rows)
             holding = [other for other in _table.in_the_way(rows, row) if other.state == _table.HELD]
             if steal_from is not None and (unasked := [one for one in holding if not _is_among(steal_from, one)]):
-                others = [str(other.lease(now_s, clock)) for other in unasked]
-                raise RackLeased(self.lab, others)
+                raise RackLeased(self.lab, [str(other.lease(now_s, clock)) for other in unasked])
             _table.end(tables, [other.id for other in holding], "stolen", now_s, str(row.holder), why)
             lease = self._grant(tables, row, now_s).lease(now_s, clock)
         return lease, tuple(other.lease(now_s, clock) for other in holding)

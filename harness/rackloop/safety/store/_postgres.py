@@ -175,8 +175,7 @@ class PostgresEngine:
 
 def shown_url(url: str) -> str:
     """The URL without a password, wherever one stands in it."""
-    without = _PASSWORD.sub(r"\1:***@", url)
-    return _PASSWORD_PARAMETER.sub(r"\1***", without)
+    return _PASSWORD_PARAMETER.sub(r"\1***", _PASSWORD.sub(r"\1:***@", url))
 
 
 def _psycopg() -> ModuleType:
