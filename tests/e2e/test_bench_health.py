@@ -82,6 +82,14 @@ class Bench:
         assert ended.status == status, ended
         return Results(self._rackloop.directory / out)
 
+    def foreseen(self, *tests: dict[str, Any]) -> list[dict[str, Any]]:
+        """What a dry run says of these tests."""
+        plan = self._rackloop.plan(*tests)
+        ended = self._rackloop("run", plan, "--testplans", "mine", "--lab", self.lab, "--dry-run", "--json")
+        assert ended.status == 0, ended
+        found: list[dict[str, Any]] = json.loads(ended.out)["tests"]
+        return found
+
     def __call__(self, *arguments: str, status: int = 0) -> str:
         """What ``rackloop lab VERB LAB ...`` prints; it ends with ``status``."""
         verb, *rest = arguments
@@ -131,6 +139,9 @@ def test_a_drive_that_fails_is_found_put_in_quarantine_done_without_and_used_aga
     assert results.tests()["one/drive::read"]["verdict"] == "pass"
     assert "drive d01 is in quarantine since" in results.tests()["one/drive::given"]["reason"]
 
+    (given,) = bench.foreseen(GIVEN)
+    assert results.tests()["one/drive::given"]["reason"] == given["blocked"][0]
+
     assert "stays in quarantine" in bench("quarantine", "--retest", "d01", status=3)
     with bench.rackd() as rackd:
         rackd.request("clear_fault", soon(SLOW_S), drive="d01")
@@ -142,14 +153,17 @@ def test_what_somebody_works_on_is_not_used_not_written_not_healed_and_whoever_n
     assert "by " in bench("maintain", "d01", "--reason", "new firmware")
     bench("maintain", "srv4", "--reason", "memory", "--until", "2126-01-01")
     assert "srv4 is in maintenance since" in bench("status")
+    asked: list[dict[str, Any]] = [READ, GIVEN, {"test": "one/drive::again", "with": {"drive": "d07"}}]
+    foreseen = bench.foreseen(*asked)
+    assert [(len(one["skipped"]), one["blocked"]) for one in foreseen] == [(0, []), (1, []), (1, [])]
     with bench.rackd() as rackd:
         rackd.request("power", soon(SLOW_S), target="server:srv4", on=False)
         rackd.request("power", soon(SLOW_S), target="drive:d01", on=False)
-    results = bench.run(READ, GIVEN, {"test": "one/drive::again", "with": {"drive": "d07"}}, status=0)
+    results = bench.run(*asked, status=0)
     tests = results.tests()
     assert tests["one/drive::read"]["verdict"] == "pass"
     assert tests["one/drive::given"]["verdict"] == "skipped"
-    assert ": new firmware" in tests["one/drive::given"]["reason"]
+    assert tests["one/drive::given"]["reason"] == foreseen[1]["skipped"][0]
     assert tests["one/drive::again"]["verdict"] == "skipped"
     assert "server srv4 is in maintenance since" in tests["one/drive::again"]["reason"]
     assert [out.gear for out in results.of_kind("gear.out")] == ["drive:d01", "server:srv4"]
