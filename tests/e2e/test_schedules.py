@@ -9,7 +9,7 @@ import pytest
 from rackloop.faults.schedules import Schedule, read_schedule
 from rackloop.plan import load_plan
 from rackloop.record import FaultPhase
-from tests.e2e.command_line import CommandLine, Results
+from tests.e2e.command_line import CommandLine, Results, wait_until
 
 STORM = """\
 schedule: storm
@@ -114,6 +114,23 @@ def test_a_failing_run_is_shrunk_to_a_plan_that_fails_with_the_least(rackloop: C
     assert isinstance(entry.schedule, Schedule)
     assert [step.fault.target for step in entry.schedule.steps] == ["d02", "d03"]
     assert rackloop("run", "least.yaml", *at, "--out", "again").status == 1
+
+
+def test_a_search_that_is_interrupted_before_anything_failed_says_so_and_writes_nothing(
+    rackloop: CommandLine, plan: Path
+) -> None:
+    (plan.parent / "storm.yaml").write_text(SCRIPT)
+    running = rackloop.start("schedule", "shrink", plan, "--testplans", plan.parent, "--lab", "mock")
+    wait_until(
+        lambda: any("candidate-1.yaml" in command for command in rackloop.processes().values()),
+        lambda: f"no run has begun: {rackloop.processes()}",
+    )
+    running.interrupt()
+    ended = running.end()
+    assert ended.status == 130, ended
+    assert "rackloop: interrupted; the run ends first\n" in ended.err
+    assert ended.out.endswith("interrupted before the test was seen to fail: least.yaml is not written\n")
+    assert not (rackloop.directory / "least.yaml").exists()
 
 
 @pytest.mark.nightly

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -40,15 +41,19 @@ def run(request: ScheduleRequest, *, times: int, runs: int, out: Path) -> int:
     taking = taking_of(lab)
     with TemporaryDirectory(prefix="rackloop-shrink-") as folder:
         trials = _Trials(found, request, Path(folder), console, out, times)
-        with interruptible_run():
-            shrunk = shrink(
-                found.schedule,
-                trials.fails,
-                times=times,
-                most_runs=runs,
-                is_allowed=lambda candidate: not any(bound_problems(candidate, taking)),
-                on_run=trials.tell,
-            )
+        try:
+            with interruptible_run(_say_interrupted):
+                shrunk = shrink(
+                    found.schedule,
+                    trials.fails,
+                    times=times,
+                    most_runs=runs,
+                    is_allowed=lambda candidate: not any(bound_problems(candidate, taking)),
+                    on_run=trials.tell,
+                )
+        except KeyboardInterrupt:
+            console.print(f"interrupted before the test was seen to fail: {out} is not written", markup=False)
+            return EXIT_INTERRUPTED
     trials.keep(shrunk.schedule, _said(shrunk))
     if shrunk.is_interrupted:
         console.print("interrupted")
@@ -82,9 +87,10 @@ class _Trials:
         write(self.out, self._plan(schedule, remark))
 
     def tell(self, number: int, candidate: Schedule, best: Schedule) -> None:
-        """Say what is tried next; the best so far is in its file whatever ends the search."""
+        """Say what is tried next; the best that was seen to fail is in its file whatever ends the search."""
         self._number = number
-        if best is not self._written:
+        # The first runs are those that see whether it fails as it was given.
+        if number > self.times and best is not self._written:
             self._written = best
             self.keep(best, "the best so far of a search that did not end")
         self.console.print(
@@ -123,6 +129,11 @@ class _Trials:
         assert self.found.plan is not None  # noqa: S101 - run has seen to it
         assert self.found.entry is not None  # noqa: S101 - the same
         return plan_yaml(self.found.plan, self.found.entry, schedule, self.found.seed, remark=remark)
+
+
+def _say_interrupted() -> None:
+    # What prints may be what was interrupted, so not through it.
+    os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, b"rackloop: interrupted; the run ends first\n")
 
 
 def _run_to_its_end(command: list[str]) -> tuple[int, str]:
