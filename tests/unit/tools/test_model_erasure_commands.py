@@ -89,6 +89,24 @@ def test_a_tail_is_worked_out_three_ways_at_most(tmp_path: Path, capsys: pytest.
     assert (tmp_path / "tail.svg").stat().st_size > 10_000
 
 
+def test_a_tail_explains_its_words_and_has_no_column_without_figures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["model", "erasure", "tail", "--ph", "0.0001", "--ph", "0.001", "--sectors", "10000", "--retry", "20 ms"]
+    assert main([*words, "--trials", "100", "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    headings = [line.split() for line in said.splitlines() if "sectors  " in line]
+    assert [heading[-1] for heading in headings] == ["trials", "paper"]
+    assert not any("drive" in heading for heading in headings)
+    assert "ph 0.0001, code (1019, 4)" in said
+    assert "ph: the probability that a sector fails at first; code (k, m): of k user sectors and m of" in said
+    assert "trials: 100 simulated reads agree where" in said
+    assert "paper: the cut in" in said
+    assert "the probability that a sector fails at first" in (tmp_path / "tail.svg").read_text()
+    assert main([*words[:5], "--sectors", "10000", "--trials", "0"]) == 0
+    assert {"trials", "paper", "drive"}.isdisjoint(capsys.readouterr().out.replace(":", " ").split())
+
+
 def test_overhead_takes_files_of_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sizes = tmp_path / "home.txt"
     sizes.write_text("4096000 2\n", encoding="utf-8")

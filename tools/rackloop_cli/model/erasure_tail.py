@@ -41,6 +41,9 @@ _REQUEST_SECTORS = 1
 _PUBLISHED_CODEWORD = 1023
 _WITHIN_S = 3600.0
 _Q = 0.99
+_IN_TITLES = (
+    "$p_h$: the probability that a sector fails at first; (k, m): a code of k user sectors and m of redundancy."
+)
 
 
 @dataclass(frozen=True)
@@ -236,47 +239,63 @@ def _measure(request: TailRequest, like: Profile, cells: Sequence[_Cell]) -> Non
 
 
 def _tables(cells: Sequence[_Cell]) -> Iterator[Table]:
-    """One for each code."""
+    """One for each code, without the columns that would have nothing."""
     for code in dict.fromkeys(cell.code for cell in cells):
-        title = f"ph {code.ph:g}, ({code.k}, {code.m})"
-        columns = ("retry", "sectors", "p99", "coded", "cut", "p99.9", "coded", "trials", "drive", "paper")
-        table = table_of_figures(*columns, title=title)
-        for cell in cells:
-            if cell.code == code:
-                _add(table, cell)
+        rows = [_figures(cell) for cell in cells if cell.code == code]
+        names = [name for name in rows[0] if any(row[name] for row in rows)]
+        titles = [_COLUMNS.get(name, name) for name in names]
+        table = table_of_figures(*titles, title=f"ph {code.ph:g}, code ({code.k}, {code.m})")
+        for row in rows:
+            table.add_row(*(row[name] or "-" for name in names))
         yield table
 
 
-def _add(table: Table, cell: _Cell) -> None:
+_COLUMNS = {"coded p99": "coded", "coded p99.9": "coded"}
+
+
+def _figures(cell: _Cell) -> dict[str, str]:
+    """The figures of a row by name, those that are unknown empty."""
     plain, coded = cell.plain.model, cell.coded.model
     agrees = "agree" if cell.agrees else "[bold red]disagree[/bold red]"
-    table.add_row(
-        format_quantity(cell.reading.retry_s, "s"),
-        f"{cell.reading.sectors:,}",
-        format_quantity(plain.quantile(_Q), "s"),
-        format_quantity(coded.quantile(_Q), "s"),
-        f"{cell.cut:.1%}",
-        format_quantity(plain.quantile(0.999), "s"),
-        format_quantity(coded.quantile(0.999), "s"),
-        "-" if cell.plain.agreement is None else agrees,
-        _share(cell.measured_cut),
-        _share(cell.published),
-    )
+    return {
+        "retry": format_quantity(cell.reading.retry_s, "s"),
+        "sectors": f"{cell.reading.sectors:,}",
+        "p99": format_quantity(plain.quantile(_Q), "s"),
+        "coded p99": format_quantity(coded.quantile(_Q), "s"),
+        "cut": _share(cell.cut),
+        "p99.9": format_quantity(plain.quantile(0.999), "s"),
+        "coded p99.9": format_quantity(coded.quantile(0.999), "s"),
+        "trials": "" if cell.plain.agreement is None else agrees,
+        "drive": _share(cell.measured_cut),
+        "paper": _share(cell.published),
+    }
 
 
 def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1%}"
+    return "" if value is None else f"{value:.1%}"
 
 
 def _remarks(request: TailRequest, cells: Sequence[_Cell]) -> list[str]:
-    lines = [f"cut: by how much the code shortens the p99; left out of the equations: {_left_out(cells):.1g} at most"]
+    from rackloop_models.tail_latency import SOURCE
+
+    lines = [
+        "ph: the probability that a sector fails at first; code (k, m): of k user sectors and m of redundancy",
+        f"cut: by how much the code shortens the p99; left out of the equations: {_left_out(cells):.1g} at most",
+    ]
+    if request.trials:
+        lines.append(
+            f"trials: {request.trials:,} simulated reads agree where they are distributed as the equations say, but "
+            "for what chance gives one time in a million"
+        )
+    if any(cell.published is not None for cell in cells):
+        lines.append(f"paper: the cut in {SOURCE}")
     if request.measured:
         retries = dict.fromkeys(cell.reading.retry_s for cell in cells)
         plain = [cell.plain.off for cell in cells if cell.plain.off is not None]
         coded = [cell.coded.off for cell in cells if cell.coded.off is not None]
         lines.append(
-            f"drive: {request.measured} simulated reads of each; its retries take whole revolutions, "
-            f"{' and '.join(_attained(retry_s) for retry_s in retries)}, for which its p99 is "
+            f"drive: the cut of {request.measured} reads of each on the drive model; its retries take whole "
+            f"revolutions, {' and '.join(_attained(retry_s) for retry_s in retries)}, for which its p99 is "
             f"{_between(plain)} off the equations' without a code, {_between(coded)} with one"
         )
     return lines
@@ -353,7 +372,7 @@ def _write(request: TailRequest, cells: Sequence[_Cell]) -> None:
             coded = [point(cell, cell.coded) for cell in here]
             panels.append(TailCell(ph, retry_s, f"({here[0].code.k}, {here[0].code.m})", plain, coded, published))
         caption = (
-            f"Lines: equations 4 to 9, {request.decoding} decoding, 33.3 us a sector. "
+            f"{_IN_TITLES} Lines: equations 4 to 9, {request.decoding} decoding, 33.3 us a sector. "
             + (f"Monte Carlo: {request.trials:,} reads of each. " if request.trials else "")
             + (
                 f"Drive model: {request.measured:,} reads of each, retries of whole revolutions "
