@@ -118,7 +118,7 @@ def test_the_remaining_time_does_not_jump_when_a_test_ends_and_the_next_begins()
     remaining.expect({"one": 46.0, "two": 38.0, "three": 24.0})
     seen = [remaining.seconds("one", 0.0)]
     for second in range(1, 71):
-        remaining.done(second / 70, second)
+        remaining.done(second, 70, second)
         seen.append(remaining.seconds("one", second))
     remaining.end("one", 70.0)
     remaining.begin()
@@ -138,16 +138,50 @@ def test_a_test_that_takes_longer_than_it_should_leaves_the_others_their_time() 
 def test_shares_that_begin_again_say_nothing_of_the_whole_test() -> None:
     remaining = Remaining()
     remaining.expect({"one": 100.0})
-    remaining.done(0.5, 10.0)
+    remaining.done(5, 10, 10.0)
     assert remaining.seconds("one", 10.0) == 50.0
-    remaining.done(0.1, 12.0)
-    remaining.done(0.9, 20.0)
+    remaining.done(1, 10, 12.0)
+    remaining.done(9, 10, 20.0)
     assert remaining.seconds("one", 20.0) == 80.0
     remaining.end("one", 100.0)
     remaining.expect({"two": 100.0})
     remaining.begin()
-    remaining.done(0.5, 40.0)
+    remaining.done(5, 10, 40.0)
     assert remaining.seconds("two", 40.0) == 50.0
+
+
+def test_shares_of_another_total_say_nothing_of_the_whole_test() -> None:
+    remaining = Remaining()
+    remaining.expect({"one": 100.0})
+    remaining.done(700, 1000, 2.0)
+    assert remaining.seconds("one", 2.0) == 30.0
+    remaining.done(140, 150, 4.0)
+    assert remaining.seconds("one", 4.0) == 96.0
+
+
+def test_a_count_that_may_end_early_says_how_much_may_be_left_at_most(pipe: Pipe) -> None:
+    clock = VirtualClock()
+    with RunDisplay(clock, pipe.writing) as display:
+        display.pytest_rackloop_expected({"a/one::one": 60.0, "a/two::two": 30.0})
+        display.pytest_rackloop_event(TestStarted("a/one::one", "do one"))
+        clock.advance(2)
+        # The preparation counts its own, and is nearly done.
+        display.pytest_rackloop_progress("a/one::one", 900, 1000, "MiB written")
+        clock.advance(8)
+        for done in range(131):
+            display.pytest_rackloop_progress("a/one::one", done, 150, "phases, at most")
+            clock.advance(2)
+            if done == 20:
+                assert display.line() == "1/2 a/one: 20 of 150 phases, at most, 52 s, about 38 s to 4 min 48 s left"
+        assert display.line() == "1/2 a/one: 130 of 150 phases, at most, 4 min 32 s, about 1 min 31 s to 2 min 9 s left"
+        display.pytest_rackloop_event(TestFinished("a/one::one", "pass", None, None, 60.0))
+        assert "to" not in display.line().split("about")[1]
+        display.pytest_rackloop_event(TestStarted("a/two::two", "do two"))
+        assert "to" not in display.line().split("about")[1]
+        display.pytest_rackloop_progress("a/two::two", 0, 100, "phases, at most")
+        clock.advance(200)
+        display.pytest_rackloop_progress("a/two::two", 50, 100, "phases, at most")
+        assert display.line().endswith("50 of 100 phases, at most, 7 min 52 s, at most about 3 min 20 s left")
 
 
 def test_the_remaining_time_stands_while_the_rack_is_prepared(pipe: Pipe) -> None:

@@ -31,13 +31,14 @@ class Remaining:
     """The remaining time of a run: the estimates of its tests, corrected by the time that those before took.
 
     It moves little by little, since the test that runs is counted by as much of it as is done: neither its end nor the
-    beginning of the next changes it at once.
+    beginning of the next changes it at once. Estimates of tests that end once they are steady are of the fewest rounds:
+    :meth:`most_seconds` is by those that there may be.
     """
 
     def __init__(self) -> None:
         self._expected: dict[str, float] = {}
         self._estimated_s = self._took_s = self._trusted_s = 0.0
-        self._share, self._at_s, self._is_of_test = 0.0, 0.0, True
+        self.begin()
 
     def expect(self, seconds: Mapping[str, float]) -> None:
         """These tests are to run, and take about so long."""
@@ -50,18 +51,31 @@ class Remaining:
 
     def begin(self) -> None:
         """A test begins."""
-        self._share, self._at_s, self._is_of_test = 0.0, 0.0, True
+        self._share, self._at_s, self._is_of_test, self._total = 0.0, 0.0, True, 0
+        self._first: tuple[int, float] | None = None
+        self._most_s = 0.0
 
-    def done(self, share: float, elapsed_s: float) -> None:
-        """A ``share`` of the test is done, ``elapsed_s`` after its beginning.
+    def done(self, done: int, total: int, elapsed_s: float) -> None:
+        """``done`` of a ``total`` of the test are done, ``elapsed_s`` after its beginning.
 
-        A share that shrinks is one of a part of the test, and says nothing of the whole.
+        A share that shrinks, or is of another total, is one of a part of the test, and says nothing of the whole.
         """
-        self._is_of_test = self._is_of_test and share >= self._share
-        self._share, self._at_s = (share, elapsed_s) if self._is_of_test else (0.0, 0.0)
+        self._is_of_test = self._is_of_test and done / total >= self._share and self._total in {0, total}
+        self._share, self._at_s, self._total = (done / total, elapsed_s, total) if self._is_of_test else (0.0, 0.0, 0)
+
+    def done_at_most(self, done: int, most: int, elapsed_s: float) -> None:
+        """``done`` are done of as many as there may be, ``elapsed_s`` after the test's beginning."""
+        # What was counted before them was a part of the test, such as a fill of the drive.
+        self._share, self._at_s, self._is_of_test = 0.0, 0.0, False
+        if self._first is None:
+            self._first = done, elapsed_s
+        first, first_s = self._first
+        if done > first and elapsed_s > first_s:
+            self._most_s = elapsed_s + (most - done) * (elapsed_s - first_s) / (done - first)
 
     def end(self, test: str, took_s: float) -> None:
         """A test took so long."""
+        self._most_s = 0.0
         if estimate_s := self._expected.pop(test, 0.0):
             self._estimated_s += estimate_s
             self._took_s += took_s
@@ -70,10 +84,21 @@ class Remaining:
         """The remaining time, ``elapsed_s`` after ``test`` began; None where nothing is known."""
         if not self._expected:
             return None
-        estimate_s = self._expected.get(test or "", 0.0)
-        whole_s = max(elapsed_s, self._at_s + (1 - self._share) * self._pace(0.0, 0.0) * estimate_s)
+        estimate_s, whole_s = self._whole(test, elapsed_s)
         later_s = sum(self._expected.values()) - estimate_s
         return whole_s - elapsed_s + self._pace(whole_s if estimate_s else 0.0, estimate_s) * later_s
+
+    def most_seconds(self, test: str | None, elapsed_s: float) -> float | None:
+        """The remaining time where ``test`` does as many as it may; None where nothing is known of that."""
+        left_s = self.seconds(test, elapsed_s)
+        if left_s is None or not self._most_s:
+            return None
+        return left_s + max(0.0, self._most_s - self._whole(test, elapsed_s)[1])
+
+    def _whole(self, test: str | None, elapsed_s: float) -> tuple[float, float]:
+        """What a test was estimated to take, and what it will by that and by what is done of it."""
+        estimate_s = self._expected.get(test or "", 0.0)
+        return estimate_s, max(elapsed_s, self._at_s + (1 - self._share) * self._pace(0.0, 0.0) * estimate_s)
 
     def _pace(self, whole_s: float, estimate_s: float) -> float:
         """The factor between real and estimated time, with a test that will have taken ``whole_s``."""
@@ -143,10 +168,18 @@ class RunDisplay:
         """The remaining time in words, where it is known."""
         # A step of the run's own is none of the test's time.
         counted_ns = self._step_ns if self._step else now_ns
-        left_s = self._remaining.seconds(self._test, (counted_ns - self._test_ns) / 1e9)
-        if self._is_interrupted or left_s is None or left_s < 1:
+        elapsed_s = (counted_ns - self._test_ns) / 1e9
+        left_s = self._remaining.seconds(self._test, elapsed_s)
+        if self._is_interrupted or left_s is None:
             return []
-        return [f"about {format_duration(left_s)} left"]
+        least = format_duration(left_s) if left_s >= 1 else ""
+        most_s = self._remaining.most_seconds(self._test, elapsed_s)
+        most = format_duration(most_s) if most_s is not None and most_s >= max(1.0, left_s) else ""
+        if least and most and most != least:
+            return [f"about {least} to {most} left"]
+        if least:
+            return [f"about {least} left"]
+        return [f"at most about {most} left"] if most else []
 
     def _what(self) -> str:
         if self._is_interrupted:
@@ -202,8 +235,8 @@ class RunDisplay:
         """Show how far a test is."""
         if test == self._test and total:
             self._part = f"{done} of {total} {what}"
-            if "at most" not in what:
-                self._remaining.done(done / total, (self._clock.now_ns() - self._test_ns) / 1e9)
+            count = self._remaining.done_at_most if "at most" in what else self._remaining.done
+            count(done, total, (self._clock.now_ns() - self._test_ns) / 1e9)
             self._tell(now_and_then=True)
         return True
 
