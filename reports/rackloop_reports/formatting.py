@@ -8,6 +8,13 @@ from typing import Any
 from rackloop.measurement import Cause
 from rackloop.units import format_quantity
 
+_PROVISIONING = "provisioning"
+
+
+def is_test(entry: str) -> bool:
+    """Whether an entry of a run is a test: provisioning, which each worker may have of its own, is none."""
+    return entry != _PROVISIONING and not entry.startswith(f"{_PROVISIONING}-")
+
 
 def labels_text(labels: Mapping[str, str]) -> str:
     """``stack=comreset, bs=4096``."""

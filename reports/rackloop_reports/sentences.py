@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from rackloop.measurement import Verdict
 from rackloop.record import Measured
 from rackloop.units import counted
-from rackloop_reports.formatting import cause_text, limit_text, measure_text, value_text
+from rackloop_reports.formatting import cause_text, is_test, limit_text, measure_text, value_text
 from rackloop_reports.record import RunRecord, TestRecord
 
 _MOST_MISSED = 3
@@ -35,7 +35,7 @@ def verdict_sentence(test: TestRecord, *, is_simulated: bool) -> str:
 
 def run_sentence(run: RunRecord) -> str:
     """``FAIL: 1 of 5 limits missed, in Remap latency; 7 of 8 tests passed``, for people who read no more than that."""
-    verdicts = Counter(test.verdict for test in run.tests)
+    verdicts = Counter(test.verdict for test in run.tests if is_test(test.id))
     limited = [measured for test in run.tests for measured in test.measurements if measured.limits]
     missed = sum(measured.verdict == Verdict.FAIL for measured in limited)
     parts = []
@@ -46,7 +46,7 @@ def run_sentence(run: RunRecord) -> str:
         parts.append(f"{doubtful} of {counted(len(limited), 'limit')} not decided")
     elif limited and run.verdict is Verdict.PASS:
         parts.append(f"all {counted(len(limited), 'limit')} kept")
-    parts.append(f"{verdicts[Verdict.PASS]} of {counted(len(run.tests), 'test')} passed")
+    parts.append(f"{verdicts[Verdict.PASS]} of {counted(verdicts.total(), 'test')} passed")
     parts += [
         f"{verdicts[verdict]} {word}"
         for verdict, word in (
@@ -56,6 +56,9 @@ def run_sentence(run: RunRecord) -> str:
             (Verdict.SKIPPED, "skipped"),
         )
         if verdicts[verdict]
+    ]
+    parts += [
+        f"{test.id} {test.verdict}" for test in run.tests if not is_test(test.id) and test.verdict != Verdict.PASS
     ]
     return f"{run.verdict.upper()}: {', '.join(parts)}."
 

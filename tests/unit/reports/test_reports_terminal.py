@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from rackloop_reports.record import read_run
+from rackloop_reports.sentences import run_sentence
 from rackloop_reports.summary import summarize
 from rackloop_reports.terminal import print_summary, short_name
 from tests.unit.reports.example_stream import ExampleRun, smoke_run
@@ -66,6 +67,21 @@ def test_a_pass_that_measured_nothing_says_so(tmp_path: Path) -> None:
     example.close()
     assert line_of(shown(tmp_path), "PASS own").endswith("nothing measured")
     assert "nothing" not in line_of(shown(tmp_path), "PASS prov").replace("own::nothing", "")
+
+
+def test_provisioning_is_not_counted_as_a_test(tmp_path: Path) -> None:
+    example = ExampleRun(tmp_path)
+    for test, verdict in (
+        ("provisioning", "pass"),
+        ("provisioning-gw1", "fail"),
+        ("a/b::c", "pass"),
+        ("a/d::e", "fail"),
+    ):
+        example.start(test, "look")
+        example.finish(test, verdict)
+    run = read_run(example.close("fail", 1))
+    assert ", 2 tests and provisioning, " in line_of(shown(tmp_path), "verdict")
+    assert run_sentence(run) == "FAIL: 1 of 2 tests passed, 1 failed, provisioning-gw1 fail."
 
 
 def test_headlines_are_shown_and_the_rest_where_everything_is_asked_for(tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ def run_of_two(display: RunDisplay, clock: VirtualClock) -> None:
     display.pytest_rackloop_event(TestStarted("provisioning", "provision"))
     display.pytest_rackloop_event(TestFinished("provisioning", "pass", None, None, 5.0))
     display.pytest_rackloop_step("")
+    display.pytest_runtest_call()
     for done in range(1, 31):
         clock.advance(1)
         assert display.pytest_rackloop_progress("a/one::one", done, 60, "remaps")
@@ -58,13 +59,24 @@ def test_a_pipe_gets_steps_and_tests_and_a_line_each_half_minute(pipe: Pipe) -> 
             display.pytest_rackloop_progress("a/one::one", done, 60, "remaps")
         display.pytest_rackloop_event(TestFinished("a/one::one", "fail", "product", "broken", 60.0))
     assert pipe.lines() == [
-        "[0 s] 1/2 a/one, about 1 min 30 s left",
         "[0 s] starting lab mock, about 1 min 30 s left",
         "[5 s] provisioning: pass, 5 s",
-        "[30 s] 1/2 a/one: 25 of 60 remaps, about 1 min 5 s left",
-        "[1 min] 1/2 a/one: 55 of 60 remaps, about 35 s left",
+        "[5 s] 1/2 a/one, about 1 min 30 s left",
+        "[35 s] 1/2 a/one: 30 of 60 remaps, about 1 min left",
+        "[1 min 5 s] 1/2 a/one: 60 of 60 remaps, about 30 s left",
         "[1 min 5 s] a/one: fail, 1 min",
     ]
+
+
+def test_the_first_test_is_said_once_the_rack_is_up_and_the_others_as_they_begin(pipe: Pipe) -> None:
+    clock = VirtualClock()
+    with RunDisplay(clock, pipe.writing) as display:
+        run_of_two(display, clock)
+        display.pytest_rackloop_event(TestFinished("a/one::one", "pass", None, None, 35.0))
+        display.pytest_rackloop_event(TestStarted("a/two::two", "do two"))
+    said = [re.sub(r", about .*", "", line) for line in pipe.lines()]
+    assert said.index("[5 s] 1/2 a/one") > said.index("[5 s] provisioning: pass, 5 s")
+    assert said[-1] == "[35 s] 2/2 a/two"
 
 
 def test_a_step_within_a_test_does_not_begin_it_again(pipe: Pipe) -> None:
@@ -75,6 +87,7 @@ def test_a_step_within_a_test_does_not_begin_it_again(pipe: Pipe) -> None:
         for step in ("leasing lab mock", "identifying the drives"):
             display.pytest_rackloop_step(step)
             display.pytest_rackloop_step("")
+        display.pytest_runtest_call()
         display.pytest_rackloop_event(TestFinished("a/one::one", "pass", None, None, 60.0))
     assert [line for line in pipe.lines() if "1/1 a/one" in line] == ["[0 s] 1/1 a/one, about 1 min left"]
 
@@ -194,6 +207,7 @@ def test_the_remaining_time_stands_while_the_rack_is_prepared(pipe: Pipe) -> Non
             clock.advance(20)
             assert display.line().endswith("about 1 min left")
         display.pytest_rackloop_step("")
+        display.pytest_runtest_call()
         clock.advance(20)
         assert display.line() == "1/1 a/one, 1 min, about 40 s left"
 

@@ -126,7 +126,7 @@ class RunDisplay:
         self._test: str | None = None
         self._step = self._part = ""
         self._number = self._total = 0
-        self._is_over = self._is_interrupted = False
+        self._is_over = self._is_interrupted = self._is_told = False
 
     def __enter__(self) -> Self:
         if self._is_live:
@@ -186,7 +186,7 @@ class RunDisplay:
             return f"interrupted: {self._step or 'ending the test'}"
         if self._step:
             return self._step
-        name = "" if self._test is None else short_name(self._test)
+        name = short_name(self._test) if self._test is not None and self._is_told else ""
         if name and self._total:
             name = f"{self._number}/{self._total} {name}"
         return ": ".join(filter(None, (name, self._part))) or "starting"
@@ -211,6 +211,10 @@ class RunDisplay:
         """End the run before a test where an interrupt was swallowed."""
         require_uninterrupted()
 
+    def pytest_runtest_call(self) -> None:
+        """Say the first test: what its setup brought up was the rack, which is that of all tests."""
+        self._tell_test()
+
     def pytest_rackloop_step(self, what: str) -> None:
         """Show a step of the run's own."""
         was, self._step = self._step, what
@@ -234,6 +238,7 @@ class RunDisplay:
     def pytest_rackloop_progress(self, test: str, done: int, total: int, what: str) -> bool:
         """Show how far a test is."""
         if test == self._test and total:
+            self._tell_test()
             self._part = f"{done} of {total} {what}"
             count = self._remaining.done_at_most if "at most" in what else self._remaining.done
             count(done, total, (self._clock.now_ns() - self._test_ns) / 1e9)
@@ -242,13 +247,21 @@ class RunDisplay:
 
     def _begin(self, test: str) -> None:
         if self._total and not self._remaining.is_expected(test):
-            # Provisioning is an entry within the first test.
+            # Provisioning is a part of what brings the rack up.
             return
         with self._lock:
             self._test, self._test_ns, self._part = test, self._clock.now_ns(), ""
             self._number += 1
+            self._is_told = False
             self._remaining.begin()
-        self._tell()
+        if self._number > 1:
+            self._tell_test()
+
+    def _tell_test(self) -> None:
+        """Print that the test begins, unless it was."""
+        if self._test is not None and not self._is_told:
+            self._is_told = True
+            self._tell()
 
     def _end(self, event: TestFinished) -> None:
         with self._lock:
