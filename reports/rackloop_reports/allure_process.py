@@ -125,7 +125,7 @@ class AllureStart:
 
 
 def _failure(status: int, said: str) -> str:
-    """What Allure failed with, of an exception of Node.js and where in its modules that was."""
+    """One sentence for a failure of Allure, of an exception of Node.js and its stack."""
     if "ENOSPC" in said:
         return "there is no space left for the HTML report; free some, then make it with `rackloop report`"
     lines = [line.strip() for line in _COLOURS.sub("", said).splitlines()]

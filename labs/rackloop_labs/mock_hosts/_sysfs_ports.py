@@ -21,7 +21,7 @@ _FUNCTIONS = {
 
 
 class AttachedDevice(NamedTuple):
-    """What is attached to a PHY: ``none``, ``end device`` or ``edge expander``, its SAS address, its protocol."""
+    """The device attached to a PHY: ``none``, ``end device`` or ``edge expander``, its SAS address, its protocol."""
 
     kind: str
     address: str

@@ -156,7 +156,7 @@ def tenant_latency(tenants: Sequence[TenantLatency], source: Source) -> Figure:
 
 
 def _missing(tenants: Sequence[TenantLatency], names: Sequence[str]) -> str:
-    """Which tenants lack which quantiles in which phases, with the reason; empty where all are there."""
+    """The quantiles that tenants lack in some phase, with the reason; empty where all are there."""
     lacking = []
     for one in tenants:
         phases = list(dict.fromkeys(phase for phase, _ in one.quantiles))

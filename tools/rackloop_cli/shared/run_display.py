@@ -96,7 +96,7 @@ class Remaining:
         return left_s + max(0.0, self._most_s - self._whole(test, elapsed_s)[1])
 
     def _whole(self, test: str | None, elapsed_s: float) -> tuple[float, float]:
-        """What a test was estimated to take, and what it will by that and by what is done of it."""
+        """The estimated time of a test, and the time it will take by that and by the part of it that is done."""
         estimate_s = self._expected.get(test or "", 0.0)
         return estimate_s, max(elapsed_s, self._at_s + (1 - self._share) * self._pace(0.0, 0.0) * estimate_s)
 
