@@ -12,6 +12,7 @@ from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput, LabError
 from rackloop.faults.schedules import Schedule, Step, bound_problems, play
 from rackloop_cli.schedule.delta_debugging import ddmin, shrink
+from rackloop_cli.schedule.trial_words import tried
 from tests.unit.harness.schedule_cases import TellingRack, schedule, step, taking
 
 TARGETS = ("d01", "d02", "d03", "d04")
@@ -193,3 +194,35 @@ def test_a_candidate_that_the_lab_cannot_have_is_not_run() -> None:
     shrunk = shrink(schedule(step(0, 1, factor=2), step(2, 1, factor=2)), fails, is_allowed=is_allowed)
     assert shrunk.is_minimal
     assert all(each.fault.parameters == {"factor": 2} for found in ran for each in found.steps)
+
+
+def test_each_run_says_what_it_tried() -> None:
+    storm = schedule(step(1, 2, "d01", factor=3), step(4, 2, "d02"), step(7, 1, "d03"), recovery_s=1, most=9)
+    said: list[str] = []
+    shrink(
+        storm,
+        lambda candidate: any(each.fault.target == "d02" for each in candidate.steps),
+        on_run=lambda _number, candidate, best: said.append(tried(best, candidate)),
+    )
+    assert said[:4] == [
+        "as it is",
+        "without any fault",
+        "without hang of d02 at 4 s, hang of d03 at 7 s",
+        "without hang of d01 at 1 s",
+    ]
+    assert "without time to recover" in said
+    assert "hang of d02 begins at 0 s, not 4 s" in said
+    assert "hang of d02 at 0 s lasts 1 s, not 2 s" in said
+    assert len(set(said)) == len(said), "no two runs are told alike"
+
+
+def test_what_a_trial_changes_is_told_of_parameters_of_those_after_it_and_of_many() -> None:
+    one, two = step(1, 2, "d01", factor=3), step(4, 2, "d02")
+    storm = schedule(one, two, most=9)
+    assert tried(storm, schedule(step(1, 2, "d01"), two)) == "hang of d01 at 1 s without factor"
+    assert tried(storm, schedule(step(0, 2, "d01", factor=3), step(3, 2, "d02"))) == (
+        "hang of d01 begins at 0 s, not 1 s and those after it as much earlier"
+    )
+    many = [step(number, 0.5) for number in range(20)]
+    assert tried(schedule(*many), schedule(*many[:10])) == "without 10 faults"
+    assert tried(schedule(*many), schedule(*many[:1])) == "only hang of d01 at 0 s"

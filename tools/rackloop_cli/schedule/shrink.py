@@ -21,6 +21,7 @@ from rackloop.record import Measured, RunFinished, TestFinished, read_events
 from rackloop.units import counted
 from rackloop_cli.schedule.delta_debugging import Shrunk, shrink
 from rackloop_cli.schedule.show import Found, ScheduleRequest, find, write
+from rackloop_cli.schedule.trial_words import tried
 from rackloop_cli.shared.interruption import interruptible_run
 
 # What failed where no measure broke its limit: the test said so.
@@ -94,7 +95,10 @@ class _Trials:
             self._written = best
             self.keep(best, "the best so far of a search that did not end")
         self.console.print(
-            f"run {number}: {counted(len(candidate.steps), 'fault')} (least so far {len(best.steps)}) ... ", end=""
+            f"run {number}: {tried(best, candidate)}: {counted(len(candidate.steps), 'fault')} "
+            f"(least so far {len(best.steps)}) ... ",
+            end="",
+            markup=False,
         )
 
     def fails(self, candidate: Schedule) -> bool:
