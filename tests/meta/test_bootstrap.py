@@ -339,6 +339,7 @@ def test_an_installed_clone_whose_node_went_away_repairs_itself(machine: Machine
         (("run", "--help"), "Usage: rackloop run [OPTIONS]"),
         (("run", "smoke", "--lab", "mock", "--help"), "Usage: rackloop run [OPTIONS]"),
         (("fabric", "mock", "show", "--help"), "Usage: rackloop fabric LAB show [OPTIONS]"),
+        (("test", "--help"), "Usage: rackloop test [OPTIONS] COMMAND"),
         (("lab", "--help"), "Usage: rackloop lab [OPTIONS] COMMAND"),
         (("no-such-verb", "--help"), "Usage: rackloop [OPTIONS] COMMAND"),
     ],

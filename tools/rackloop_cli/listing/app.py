@@ -11,7 +11,11 @@ from rackloop_cli.shared.groups import Group
 from rackloop_cli.shared.options import TestplansOption
 
 plan_app = Group("List plans.", "rackloop plan list")
-test_app = Group("List tests, and show what one takes and measures.", "rackloop test list")
+test_app = Group(
+    "List tests, and show what one takes and measures.\n\n"
+    "In a checkout, `./rackloop test VERB` runs the checks of Rackloop itself, such as lint.",
+    "rackloop test list",
+)
 driver_app = Group("List the drivers that lab descriptions can name.", "rackloop driver list")
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

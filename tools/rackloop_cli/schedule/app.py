@@ -12,7 +12,7 @@ from rackloop_cli.shared.options import JsonOption, LabOption, TestplansOption
 
 schedule_app = Group(
     "Draw, show and shrink schedules of faults.",
-    "rackloop schedule make storm.yaml --lab mock --seed 42",
+    "rackloop schedule make storm --lab mock --seed 42",
     "rackloop schedule show storm --lab mock --seed 42",
     "rackloop schedule shrink runs/storm-mock-20260301-101500 --lab mock",
 )
@@ -31,7 +31,7 @@ Test = Annotated[
 
 @schedule_app.verb(
     "make",
-    "rackloop schedule make storm.yaml --lab mock --seed 42",
+    "rackloop schedule make storm --lab mock --seed 42",
     "rackloop schedule make storm --lab mock --out script.yaml",
 )
 def schedule_make(
@@ -53,7 +53,7 @@ def schedule_make(
 
 @schedule_app.verb(
     "show",
-    "rackloop schedule show storm.yaml --lab mock --seed 42",
+    "rackloop schedule show storm --lab mock --seed 42",
     "rackloop schedule show storm --lab mock --out drawn",
     "rackloop schedule show runs/storm-mock-20260301-101500 --lab mock",
 )
