@@ -112,12 +112,15 @@ def plan_requests(
     """
     import polars as pl
 
-    recorded = _collect(batches, stretch)
+    recorded, last_s = _collect(batches, stretch)
     trims = 0 if stretch.reads_only else int((recorded["op"] == int(Op.TRIM)).sum())
     kept = recorded.filter(pl.col("op") == int(Op.READ) if stretch.reads_only else pl.col("op") != int(Op.TRIM))
     if not (kept["op"] != int(Op.FLUSH)).any():
         what = "no reads" if stretch.reads_only and recorded.height else "nothing that fio replays"
-        raise BadInput(f"the trace has {what} from {stretch.from_s:g} s on for {_until(stretch)}: choose another part")
+        raise BadInput(
+            f"the trace has {what} from {stretch.from_s:g} s on for {_until(stretch)}, and its last request is at "
+            f"{last_s:g} s: choose another part"
+        )
     kept = kept.sort("t_ns", maintain_order=True)
     tick_ns = _tick_ns(kept["t_ns"])
     spread = 0
@@ -142,15 +145,17 @@ def plan_requests(
     )
 
 
-def _collect(batches: Iterable[polars.DataFrame], stretch: Stretch) -> polars.DataFrame:
+def _collect(batches: Iterable[polars.DataFrame], stretch: Stretch) -> tuple[polars.DataFrame, float]:
+    """The requests of the stretch, and the time of the trace's last one in seconds."""
     import polars as pl
 
     begin_ns = round(stretch.from_s * 1e9)
     chosen = pl.col("t_ns") >= begin_ns
     if stretch.duration_s is not None:
         chosen &= pl.col("t_ns") < begin_ns + round(stretch.duration_s * 1e9)
-    found, total = [], 0
+    found, total, last_ns = [], 0, 0
     for batch in batches:
+        last_ns = max(last_ns, *batch["t_ns"].top_k(1))
         part = batch.lazy().filter(chosen).select("t_ns", "op", "offset_bytes", "size_bytes").collect()
         total += part.height
         if total > MAX_REQUESTS:
@@ -160,7 +165,7 @@ def _collect(batches: Iterable[polars.DataFrame], stretch: Stretch) -> polars.Da
         found.append(part)
     if not found:
         raise BadInput("the trace holds no requests")
-    return pl.concat(found)
+    return pl.concat(found), last_ns / 1e9
 
 
 def _until(stretch: Stretch) -> str:

@@ -107,7 +107,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"speed": float("inf")}, "speed is inf"),
     ({"from_s": -1}, "from_s is -1: a trace begins at 0"),
     ({"duration_s": 0}, "duration_s is 0, must be above 0"),
-    ({"from_s": 60}, "nothing that fio replays from 60 s on for the rest of it: choose another part"),
+    ({"from_s": 60}, "nothing that fio replays from 60 s on for the rest of it, and its last request is at"),
     ({"from_s": 60, "duration_s": 5}, "nothing that fio replays from 60 s on for 5 s"),
 ]
 

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from rackloop_cli.main import main
+from rackloop_cli.shared.options import milliseconds, seconds
 
 # Typer itself loads pydantic where a number has bounds.
 HEAVY = ("allure", "matplotlib", "numpy", "pytest", "scipy", "sqlite3", "yaml")
@@ -67,6 +68,38 @@ def test_a_second_ctrl_c_while_python_ends_changes_nothing() -> None:
 def test_usage_names_what_is_required_as_the_documents_do(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fabric", "mock", "show", "--help"]) == 0
     assert capsys.readouterr().out.startswith("Usage: rackloop fabric LAB show [OPTIONS]\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["fabric", "mock", "drop", "srv1.p0", "--ms", "soon"], "Try 'rackloop fabric LAB drop --help' for help."),
+        (["fabric", "mock", "drop", "srv1.p0", "--ms", "soon"], "a number of milliseconds, found 'soon'"),
+        (["run", "smoke", "--lab", "mock", "--wait", "-3"], "expected a time of 0 or more, found '-3'"),
+        (["trace", "make", "x.iolog", "--duration", "8 furlongs"], "expected a time such as 90s or 5min"),
+    ],
+)
+def test_a_wrong_value_is_told_with_what_is_expected(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds_of_it", "milliseconds_of_it"),
+    [("5min", 300.0, 300_000.0), ("50 ms", 0.05, 50.0), ("8s", 8.0, 8000.0), ("50", 50.0, 50.0), (2.5, 2.5, 2.5)],
+)
+def test_a_time_is_read_with_its_unit_or_as_a_number_of_the_options_own(
+    written: str | float, seconds_of_it: float, milliseconds_of_it: float
+) -> None:
+    assert seconds(written) == pytest.approx(seconds_of_it)
+    assert milliseconds(written) == pytest.approx(milliseconds_of_it)
+
+
+def test_fixed_cabling_is_not_drawn_as_an_empty_map(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fabric", "mock-direct", "show"]) == 2
+    assert "the rack mock-direct has fixed cabling and no switch" in capsys.readouterr().err
 
 
 def test_profiles_are_listed_as_json(capsys: pytest.CaptureFixture[str]) -> None:

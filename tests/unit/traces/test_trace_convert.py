@@ -94,7 +94,7 @@ def test_a_compressed_trace_cut_short_says_how_far_it_went(tmp_path: Path, capsy
     trace.write_bytes(gzip.compress(SPC.encode() * 30)[:-50])
     out = tmp_path / "out.iolog"
     out.write_text("what was there")
-    assert convert(trace, out) == 2
+    assert convert(trace, out, "--force") == 2
     found = re.search(r"is cut short: its gzip data ends in the middle, after (\d+) requests", capsys.readouterr().err)
     assert found
     assert 0 < int(found[1]) <= 30_000

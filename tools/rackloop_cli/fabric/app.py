@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from rackloop_cli.shared.groups import LabGroup
-from rackloop_cli.shared.options import JsonOption
+from rackloop_cli.shared.options import JsonOption, milliseconds
 
 fabric_app = LabGroup(
     "Look at a lab's circuit switch and change its map by hand.",
@@ -73,7 +73,12 @@ def fabric_unmap(
 def fabric_drop(
     ctx: typer.Context,
     ports: PortsArgument,
-    ms: Annotated[float, typer.Option(metavar="MS", help="How long the signal is away, in milliseconds.")] = 100.0,
+    ms: Annotated[
+        float,
+        typer.Option(
+            metavar="TIME", parser=milliseconds, help="How long the signal is away; a number is milliseconds."
+        ),
+    ] = 100.0,
 ) -> None:
     """Take the signal away from ports.
 

@@ -24,11 +24,15 @@ _WITHIN_S = 10.0
 def show(name: str, *, as_json: bool = False) -> int:
     """Draw the live map, or print it as JSON."""
     lab, clock = load_lab(name), RealClock()
+    if not lab.has_switch:
+        raise BadInput(
+            f"the rack {lab.name} has fixed cabling and no switch; `rackloop lab cabling {lab.name}` shows it"
+        )
     with running_bench(lab, clock) as bench:
         deadline = Deadline.after(clock, _WITHIN_S)
         fabric = bench.equipment.fabric
         identity, live = fabric.identify(deadline), fabric.live_map(deadline)
-        states = fabric.port_states(_server_ports(lab), deadline) if lab.has_switch else {}
+        states = fabric.port_states(_server_ports(lab), deadline)
     if as_json:
         print_json(
             lab=lab.name,

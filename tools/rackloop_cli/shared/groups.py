@@ -18,8 +18,19 @@ def examples(*commands: str) -> str:
     return "\n".join(("\b", "Examples:", *(f"  {command}" for command in commands)))
 
 
+class PlainContext(typer.Context):
+    """A context that names the arguments of groups as the documents do: LAB, and not {LAB}."""
+
+    @property
+    def command_path(self) -> str:
+        """The words that call the command."""
+        return _plain(super().command_path)
+
+
 class PlainCommand(TyperCommand):
-    """A command whose usage names what is required as the documents do: LAB, and not {LAB}."""
+    """A command whose usage names what is required as the documents do."""
+
+    context_class = PlainContext
 
     def format_usage(self, ctx: Any, formatter: Any) -> None:
         """Write the usage line."""
@@ -29,14 +40,19 @@ class PlainCommand(TyperCommand):
 class PlainGroup(TyperGroup):
     """A group whose usage is that of a plain command."""
 
+    context_class = PlainContext
+
     def format_usage(self, ctx: Any, formatter: Any) -> None:
         """Write the usage line."""
         _write_usage(self, ctx, formatter)
 
 
 def _write_usage(command: TyperCommand | TyperGroup, ctx: Any, formatter: Any) -> None:
-    told = (ctx.command_path, " ".join(command.collect_usage_pieces(ctx)))
-    formatter.write_usage(*(text.replace("{", "").replace("}", "") for text in told))
+    formatter.write_usage(ctx.command_path, _plain(" ".join(command.collect_usage_pieces(ctx))))
+
+
+def _plain(usage: str) -> str:
+    return usage.replace("{", "").replace("}", "")
 
 
 class Group(typer.Typer):

@@ -9,7 +9,38 @@ import typer
 
 from rackloop.errors import BadInput
 from rackloop.names import quoted
+from rackloop.units import NUMBER, parse_quantity
 from rackloop_cli.shared.completion import complete_lab
+
+
+def seconds(text: str | float) -> float:
+    """The time that ``text`` says, such as 90 s or 5min; a number alone is in seconds."""
+    return _time(text, 1.0, "a number of seconds")
+
+
+def milliseconds(text: str | float) -> float:
+    """The time that ``text`` says, in milliseconds, which a number alone is in."""
+    return _time(text, 1e-3, "a number of milliseconds") * 1e3
+
+
+def wait(text: str | float) -> float:
+    """The time to wait; a number alone is in seconds."""
+    if (found := seconds(text)) < 0:
+        raise typer.BadParameter(f"expected a time of 0 or more, found {quoted(str(text))}")
+    return found
+
+
+def _time(text: str | float, unit_s: float, otherwise: str) -> float:
+    # A default comes as the number that it is.
+    if not isinstance(text, str):
+        return text * unit_s
+    if NUMBER.fullmatch(text.strip()):
+        return float(text) * unit_s
+    try:
+        return parse_quantity(text, "s")
+    except ValueError:
+        raise typer.BadParameter(f"expected a time such as 90s or 5min, or {otherwise}, found {quoted(text)}") from None
+
 
 LabArgument = Annotated[
     str,
@@ -30,7 +61,14 @@ ServersOption = Annotated[
     typer.Option(metavar="NAME,...", help="Lease these servers and their drives alone; tag:NAME is any with the tag."),
 ]
 WaitOption = Annotated[
-    float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for the rack's holder.")
+    float,
+    typer.Option(
+        "--wait",
+        metavar="TIME",
+        parser=wait,
+        show_default=False,
+        help="How long to wait for the rack's holder; else not.",
+    ),
 ]
 PriorityOption = Annotated[
     int, typer.Option(metavar="N", help="The priority in the queue; higher ones are served first.")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from rackloop_cli.shared.groups import Group
-from rackloop_cli.shared.options import LabOption, ResultsOption
+from rackloop_cli.shared.options import LabOption, ResultsOption, seconds
 from rackloop_traces import FORMATS
 
 trace_app = Group(
@@ -19,6 +19,7 @@ trace_app = Group(
 )
 
 VolumeOption = Annotated[str | None, typer.Option(metavar="V", help="Only this volume's requests.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")]
 TargetArgument = Annotated[
     Path, typer.Argument(metavar="OUT", help="The file to write; .gz and .zst at its end compress.")
 ]
@@ -77,6 +78,7 @@ def trace_convert(
         int | None, typer.Option(metavar="N", min=0, help="Give up after more malformed lines; else 1000.")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Give up at the first malformed line.")] = False,
+    force: ForceOption = False,
 ) -> None:
     """Write a trace in another format.
 
@@ -86,7 +88,7 @@ def trace_convert(
     from rackloop_cli.trace import convert as verb
 
     status = verb.run(
-        trace, out, source=source, target=target, volume=volume, max_malformed=max_malformed, strict=strict
+        trace, out, source=source, target=target, volume=volume, max_malformed=max_malformed, strict=strict, force=force
     )
     raise typer.Exit(status)
 
@@ -110,7 +112,8 @@ def trace_make(
     ] = None,
     requests: Annotated[int | None, typer.Option(metavar="N", min=1, help="How many requests.")] = None,
     duration: Annotated[
-        float | None, typer.Option(metavar="S", help="How many seconds; a trace that is too short repeats.")
+        float | None,
+        typer.Option(metavar="TIME", parser=seconds, help="How long; a trace that is too short repeats."),
     ] = None,
     rate: Annotated[float | None, typer.Option(metavar="R", help="Mean requests per second.")] = None,
     read_percent: Annotated[
@@ -137,7 +140,10 @@ def trace_make(
     swing_percent: Annotated[
         float | None, typer.Option(metavar="P", min=0, max=100, help="How far the rate swings about its mean.")
     ] = None,
-    period: Annotated[float | None, typer.Option(metavar="S", help="Seconds of such a swing; else a day.")] = None,
+    period: Annotated[
+        float | None, typer.Option(metavar="TIME", parser=seconds, help="The time of such a swing; else a day.")
+    ] = None,
+    force: ForceOption = False,
 ) -> None:
     """Make a synthetic trace.
 
@@ -163,6 +169,7 @@ def trace_make(
         hot=hot,
         swing_percent=swing_percent,
         period_s=period,
+        force=force,
     )
     raise typer.Exit(verb.run(request))
 
@@ -184,10 +191,10 @@ def trace_replay(
     volume: VolumeOption = None,
     speed: Annotated[float | None, typer.Option(metavar="X", help="Times as fast as it was recorded; else 1.")] = None,
     from_s: Annotated[
-        float | None, typer.Option("--from", metavar="S", help="Begin at this second of the trace.")
+        float | None, typer.Option("--from", metavar="TIME", parser=seconds, help="Begin so far into the trace.")
     ] = None,
     duration_s: Annotated[
-        float | None, typer.Option("--for", metavar="S", help="Replay so many of the trace's seconds.")
+        float | None, typer.Option("--for", metavar="TIME", parser=seconds, help="Replay so much of the trace.")
     ] = None,
     reads_only: Annotated[bool, typer.Option("--reads-only", help="Leave out what writes; erases nothing.")] = False,
     fold: Annotated[bool, typer.Option("--fold", help="Bring offsets beyond the drive back into it.")] = False,

@@ -10,7 +10,7 @@ from rackloop.clock import RealClock
 from rackloop.errors import EXIT_PASS, BadInput
 from rackloop.units import counted
 from rackloop_cli.shared.progress import counted_requests
-from rackloop_cli.trace.remarks import malformed_remarks
+from rackloop_cli.trace.remarks import malformed_remarks, require_new
 from rackloop_traces import MAX_MALFORMED, Trace, WrittenReport, find_trace, format_for, open_trace, write_trace
 
 _SHOWN_RENAMES = 5
@@ -25,6 +25,7 @@ def run(
     volume: str | None,
     max_malformed: int | None,
     strict: bool,
+    force: bool,
 ) -> int:
     """Convert, print the result to standard output and remarks to standard error; returns 0.
 
@@ -36,6 +37,7 @@ def run(
     path = find_trace(name)
     if out.exists() and out.samefile(path):
         raise BadInput(f"{out} is the trace itself: name another file to write")
+    require_new(out, force=force)
     allowed = 0 if strict else MAX_MALFORMED if max_malformed is None else max_malformed
     form = format_for(out, target)
     trace = open_trace(path, source, volume, max_malformed=allowed)

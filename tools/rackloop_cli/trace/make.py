@@ -11,7 +11,7 @@ from rackloop.errors import EXIT_PASS, BadInput
 from rackloop.seed import choose_seed
 from rackloop.units import counted, format_quantity, parse_size
 from rackloop_cli.shared.progress import counted_requests
-from rackloop_cli.trace.remarks import malformed_remarks
+from rackloop_cli.trace.remarks import malformed_remarks, require_new
 from rackloop_traces import (
     Clock,
     Origin,
@@ -48,12 +48,14 @@ class SynthesisRequest:
     hot: str | None = None
     swing_percent: float | None = None
     period_s: float | None = None
+    force: bool = False
 
 
 def run(request: SynthesisRequest) -> int:
     """Write the trace and print a summary; returns 0. Raises BadInput for impossible options, before writing."""
     if request.requests and request.duration_s and request.rate:
         raise BadInput("--requests, --duration and --rate say one thing too many: give two of them")
+    require_new(request.out, force=request.force)
     seed = choose_seed() if request.seed is None else request.seed
     profile = _changed(_plain(request) if request.like is None else _profile_like(request.like, request), request)
     clock = RealClock()
@@ -115,7 +117,10 @@ def _changed(profile: TraceProfile, request: SynthesisRequest) -> TraceProfile:
     if request.sizes is not None:
         profile = profile.with_sizes(_weighted_sizes(request.sizes))
     if request.burstiness is not None:
-        profile = profile.with_bias(request.burstiness)
+        try:
+            profile = profile.with_bias(request.burstiness)
+        except BadInput as error:
+            raise BadInput(f"--burstiness {request.burstiness:g}: {error}") from None
     if request.sequential_percent is not None:
         profile = profile.with_sequential(request.sequential_percent / 100)
     if request.hot is not None:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rackloop.errors import BadInput
 from rackloop_cli import run as plan_run
 from rackloop_fixtures import RunRequest
+
+if TYPE_CHECKING:
+    from rackloop_fixtures import PreparedRun
 
 _OPTIONS = {"drive": "--drive", "volume": "--volume", "duration_s": "--for"}
 _SPELT = {**_OPTIONS, "from_s": "--from"}
@@ -26,9 +31,22 @@ def run(given: Mapping[str, str | float | None], lab: str, *, out: Path | None, 
             raise BadInput(f"{option} is {value!r}: give another value, or leave it out")
     settings = tuple(f"{name}={_shown(value)}" for name, value in given.items() if value is not None)
     try:
-        return plan_run.run(RunRequest("replay", lab, out=out, seed=seed, settings=settings, dry_run=dry_run))
+        return plan_run.run(_ReplayRequest("replay", lab, out=out, seed=seed, settings=settings, dry_run=dry_run))
     except BadInput as error:
         raise BadInput(_SETTING.sub(_as_given, str(error))) from None
+
+
+@dataclass(frozen=True)
+class _ReplayRequest(RunRequest):
+    """A request whose plan is said to be the command that was given: its place in a file is none that a user wrote."""
+
+    def read(self) -> PreparedRun:
+        prepared = super().read()
+        given = dict(setting.split("=", 1) for setting in self.settings)
+        words = ["trace replay", given.pop("trace")]
+        words += [_option(name) if value == "true" else f"{_option(name)} {value}" for name, value in given.items()]
+        tests = tuple(replace(entry, places={"": " ".join(words)}) for entry in prepared.plan.tests)
+        return replace(prepared, plan=replace(prepared.plan, tests=tests))
 
 
 def _shown(value: str | float) -> str:
@@ -37,7 +55,8 @@ def _shown(value: str | float) -> str:
 
 def _as_given(setting: re.Match[str]) -> str:
     """The option that was given, where a message says the setting of the plan that it became."""
-    name = setting[1]
-    if name == "trace":
-        return ""
-    return f"{_SPELT.get(name, '--' + name.replace('_', '-'))} "
+    return "" if setting[1] == "trace" else f"{_option(setting[1])} "
+
+
+def _option(name: str) -> str:
+    return _SPELT.get(name, f"--{name.replace('_', '-')}")
