@@ -86,7 +86,14 @@ def test_a_run_works_within_a_lease_and_nobody_else_does(rackloop: CommandLine) 
     assert rackloop("lab", "lease", "mock", "--for", "90 min", "--servers", "srv2").status == 0
     [lease] = status(rackloop)["leases"]
     plan = rackloop.plan(IDENTITY)
-    assert rackloop("run", plan, "--lab", "mock", "--servers", "srv2", "--out", "refused").status == 3
+    at = ("--lab", "mock", "--servers", "srv2")
+    assert rackloop("run", plan, *at, "--out", "refused", "--wait", "1ms").status == 3
+    reason = Results(rackloop.directory / "refused").tests()["fabric/identity::identity"]["reason"]
+    assert "is not free after 0.001 s" in reason
+    assert "; wait longer (--wait), take it over (--steal), or see" in reason
+    own = (f"(lease {lease['id']}), which is your own lease", f"rackloop lab release mock {lease['id']}")
+    rackloop("fabric", "mock", "map", "srv2.p0=d05").refused(3, *own)
+    rackloop("heal", "mock").refused(3, *own)
     ended = rackloop("run", plan, "--lab", "mock", "--lease", lease["id"], "--out", "out")
     assert ended.status == 0, ended
     assert [one["id"] for one in status(rackloop)["leases"]] == [lease["id"]]

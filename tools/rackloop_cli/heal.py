@@ -17,8 +17,8 @@ from rackloop.safety.undo import Journal
 from rackloop.units import counted
 from rackloop_cli.shared.lab_session import in_maintenance
 from rackloop_cli.shared.output import print_json
-from rackloop_cli.shared.own_lease import own_lease
-from rackloop_cli.shared.steal_prompt import offering, stealing
+from rackloop_cli.shared.own_lease import own_lease, telling_own
+from rackloop_cli.shared.steal_prompt import stealing
 from rackloop_labs import open_leased
 from rackloop_labs.bench_view import BenchInService
 from rackloop_labs.described import require_described
@@ -41,7 +41,7 @@ def run(name: str, *, steal: bool = False, yes: bool = False, above: int = 0, as
         terms = LeaseTerms(purpose="heal", within=own_lease(leases, wanted))
         if steal:
             terms = stealing(leases, wanted, terms, yes=yes)
-        with offering("take it over (--steal)"), leased(lab, store, terms) as held:
+        with telling_own(leases, "take it over (--steal)"), leased(lab, store, terms) as held:
             worked_on = in_maintenance(lab, store)
             for out in worked_on.values():
                 console.print(f"left alone: {out}", soft_wrap=True, markup=False)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,10 +16,12 @@ from rackloop.lab import Lab, parts_at, parts_of
 from rackloop.safety.leases import Holder, Leases, LeaseTerms, RackLeased, obtain
 from rackloop.safety.store import open_store
 from rackloop_cli.lab import lease as lab_lease
+from rackloop_cli.lab.status import print_holders
+from rackloop_cli.shared.own_lease import telling_own
 from tests.unit.harness.sim_rack import described
 
 ANN = Holder("ann", "there")
-MINUTE = r"\d{4}-\d\d-\d\d \d\d:\d\d"
+MINUTE = r"\d{4}-\d\d-\d\d \d\d:\d\d UTC"
 
 
 @pytest.fixture
@@ -40,6 +43,43 @@ def test_who_finds_servers_leased_is_told_who_has_them_and_until_when(lab: Lab, 
         rf"lab bench is not free: srv1 held by ann@there for firmware since {MINUTE} until {MINUTE} "
         rf"\(lease {ticket.id}\); ask for it later, or see `rackloop lab status bench`",
         str(raised.value),
+    )
+
+
+def test_a_lease_of_ones_own_in_the_way_is_told_to_be_so_with_how_to_give_it_back(lab: Lab, leases: Leases) -> None:
+    own = leases.request(parts_of(lab, ["srv1"]), Holder.here(bound=False), term_s=3600.0)
+    with pytest.raises(RackLeased) as raised, telling_own(leases, "take it over (--steal)"):
+        obtain(leases, parts_of(lab))
+    assert f"(lease {own.id}), which is your own lease and has not all that this takes; " in str(raised.value)
+    assert f"give it back with `rackloop lab release bench {own.id}`, or see" in str(raised.value)
+    assert "--steal" not in str(raised.value)
+
+
+def test_a_lease_of_somebody_else_in_the_way_is_told_with_what_the_verb_offers(lab: Lab, leases: Leases) -> None:
+    leases.request(parts_of(lab, ["srv1"]), ANN, term_s=3600.0)
+    with (
+        pytest.raises(RackLeased, match=r"; take it over \(--steal\), or see"),
+        telling_own(leases, "take it over (--steal)"),
+    ):
+        obtain(leases, parts_of(lab))
+
+
+def test_leave_to_write_is_told_as_what_was_given_then(
+    lab: Lab, leases: Leases, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lease = leases.request(parts_of(lab, ["srv1"]), ANN, term_s=3600.0).lease
+    assert lease is not None
+    leases.record_attempt(lease, "d01", [])
+    nothing: dict[str, Any] = dict.fromkeys(("queue", "stolen", "out_of_service", "standing"), ())
+    nothing |= {
+        "journal_damage": None,
+        "attempts": [vars(one) | {"at": one.at.isoformat()} for one in leases.attempts()],
+    }
+    print_holders(lab, nothing | {"leases": ()})
+    moment = rf"{MINUTE[:-4]}:\d\d UTC"
+    under = rf"to ann@there under lease {lease.id}"
+    assert re.search(
+        rf"^leave to write d01 was granted {moment} {under}, which is over$", capsys.readouterr().out, re.MULTILINE
     )
 
 
@@ -65,3 +105,14 @@ def test_ports_are_named_where_no_server_stands_for_them(lab: Lab) -> None:
 def test_a_term_that_is_none_is_refused_for_what_is_wrong_with_it(term: str, said: str) -> None:
     with pytest.raises(BadInput, match=f"^{re.escape(said)}"):
         lab_lease.take("mock", term, LeaseTerms())
+
+
+def test_a_lease_is_told_with_its_end_in_utc_and_who_waited_is_told_to_wait_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RACKLOOP_STATE_HOME", str(tmp_path))
+    assert lab_lease.take("mock", "2h", LeaseTerms()) == 0
+    assert re.search(rf", until {MINUTE[:-4]}:\d\d UTC\n", capsys.readouterr().out)
+    for wait_s, advice in ((0.0, "wait for it"), (0.001, "wait longer")):
+        with pytest.raises(RackLeased, match=rf"; {advice} \(--wait\), take it over"):
+            lab_lease.take("mock", "2h", LeaseTerms(wait_s=wait_s))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC
 
 from rich.console import Console
 
@@ -30,12 +31,12 @@ def take(name: str, term: str, terms: LeaseTerms, *, steal: bool = False, yes: b
         leases = leases_of(lab, store)
         if steal:
             terms = stealing(leases, wanted, terms, yes=yes)
-        with offering("wait for it (--wait)", "take it over (--steal)"):
+        with offering("wait longer (--wait)" if terms.wait_s else "wait for it (--wait)", "take it over (--steal)"):
             lease, stolen = obtain(leases, wanted, terms)
         lease = leases.keep(lease, term_s)
     for one in stolen:
         say(f"stolen: {one}")
-    until = lease.until.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    until = lease.until.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     say(f"lease {lease.id} of lab {lab.name}: {lease.parts}, until {until}")
     say(
         f"work under it with `rackloop run PLAN --lab {name} --lease {lease.id}`; "

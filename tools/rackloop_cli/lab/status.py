@@ -70,11 +70,14 @@ def print_holders(lab: Lab, held: dict[str, Any]) -> None:
             f"stolen {_utc(theft['at'])}: {theft['slice']['short']} from {theft['from']} by {theft['by']}, "
             f"{theft['why']}"
         )
+    going_on = {lease["id"] for lease in held["leases"]}
     for attempt in held["attempts"]:
-        answer = "refused: " + "; ".join(attempt["reasons"]) if attempt["reasons"] else "granted"
+        answer = "was refused" if attempt["reasons"] else "was granted"
+        over = "" if attempt["lease"] in going_on else ", which is over"
+        why = ": " + "; ".join(attempt["reasons"]) if attempt["reasons"] else ""
         console.print(
-            f"to be written {_utc(attempt['at'])}: {attempt['drive']} by {attempt['who']} "
-            f"under lease {attempt['lease']}, {answer}"
+            f"leave to write {attempt['drive']} {answer} {_utc(attempt['at'])} to {attempt['who']} "
+            f"under lease {attempt['lease']}{over}{why}"
         )
     for out in held["out_of_service"]:
         console.print(f"not used: {out['said']}")

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 
 from rackloop.clock import Clock
 from rackloop.lab import Lab, LabState, Parts
-from rackloop.safety.leases import HeldLease, Holder, Leases, LeaseTerms, holding, leases_of
+from rackloop.safety.leases import HeldLease, Holder, Lease, Leases, LeaseTerms, RackLeased, holding, leases_of
 from rackloop.safety.store import open_lab_store
 from rackloop_labs import Bench, open_leased
 from rackloop_labs.described import require_described
@@ -19,12 +19,36 @@ def own_lease(leases: Leases, wanted: Parts) -> str | None:
 
     A process's lease is that process's alone, also where the same user started it.
     """
-    here = Holder.here(bound=False)
-    for lease in leases.held():
-        if lease.holder.process is None and lease.holder.user == here.user and lease.parts.contains(wanted):
+    for lease in _own(leases):
+        if lease.parts.contains(wanted):
             print(f"within your lease {lease.id}", file=sys.stderr)
             return lease.id
     return None
+
+
+@contextmanager
+def telling_own(leases: Leases, *options: str) -> Iterator[None]:
+    """Say of a RackLeased from the block which leases are the user's own; where none is, add the verb's ``options``."""
+    try:
+        yield
+    except RackLeased as error:
+        own = [lease.id for lease in _own(leases) if any(lease.id in said for said in error.held_up_by)]
+        if not own:
+            raise error.offering(*options) from None
+        told = [
+            f"{said}, which is your own lease and has not all that this takes"
+            if any(one in said for one in own)
+            else said
+            for said in error.held_up_by
+        ]
+        back = [f"give it back with `rackloop lab release {leases.lab} {one}`" for one in own]
+        raise RackLeased(leases.lab, told, options=back) from None
+
+
+def _own(leases: Leases) -> list[Lease]:
+    """The leases that the user has taken before, of which any process of theirs may use a part."""
+    user = Holder.here(bound=False).user
+    return [lease for lease in leases.held() if lease.holder.process is None and lease.holder.user == user]
 
 
 @contextmanager
@@ -40,6 +64,7 @@ def leased_by_hand(lab: Lab, clock: Clock, wanted: Parts, purpose: str) -> Itera
         leases = leases_of(lab, store)
         terms = LeaseTerms(purpose=purpose, within=own_lease(leases, wanted))
         with (
+            telling_own(leases),
             holding(leases, wanted, terms) as held,
             open_leased(lab, clock, state, held, bring_up=False) as bench,
         ):
