@@ -43,7 +43,7 @@ def _named(steps: Sequence[Step]) -> str:
 
 
 def _other(old: Step, new: Step) -> str:
-    """What a step has otherwise than it had."""
+    """The difference of a step in words."""
     if gone := [name for name in old.fault.parameters if name not in new.fault.parameters]:
         return f"{old} without {', '.join(gone)}"
     if new.at_s != old.at_s:
