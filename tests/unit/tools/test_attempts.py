@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -57,5 +58,8 @@ def test_the_status_of_a_lab_shows_the_last_attempts(
     ]
     lab_status.print_holders(lab, held)
     said = capsys.readouterr().out
-    assert f": d02 by ann@here under lease {lease.id}, granted\n" in said
-    assert f": d01 by ann@here under lease {lease.id}, refused: it is the boot drive; it is in use\n" in said
+    under = f"to ann@here under lease {lease.id}"
+    assert re.search(rf"^leave to write d02 was granted .* {under}$", said, re.MULTILINE)
+    assert re.search(
+        rf"^leave to write d01 was refused .* {under}: it is the boot drive; it is in use$", said, re.MULTILINE
+    )
