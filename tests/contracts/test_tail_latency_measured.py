@@ -130,7 +130,7 @@ def test_drivesim_takes_sequential_reads_and_steps_and_says_what_is_wrong_with_t
     [
         (
             ["tail", "--ph", "0.001", "--sectors", "10000", "--trials", "100", "--measure", "5"],
-            "5 simulated reads of each",
+            "the cut of 5 reads of each on the drive model",
         ),
         (["update", "--ph", "0.001", "--groups", "20"], "indirect"),
         (["slowdown", "--ph", "0.001", "--codeword", "255"], "terasort"),
