@@ -108,7 +108,7 @@ def test_a_failing_run_is_shrunk_to_a_plan_that_fails_with_the_least(rackloop: C
     assert not (plan.parent / "results" / "report").exists()
     shrunk = rackloop("schedule", "shrink", "results", *at, "--runs", "8")
     assert shrunk.status == 0, shrunk
-    assert "run 2: 0 faults" in shrunk.out
+    assert "run 2: without any fault: 0 faults" in shrunk.out
     assert shrunk.out.splitlines()[-1].startswith("2 faults after ")
     (entry,) = load_plan(plan.parent / "least.yaml", plan.parent).tests
     assert isinstance(entry.schedule, Schedule)
