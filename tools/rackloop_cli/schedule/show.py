@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from rackloop.clock import RealClock
 from rackloop.errors import EXIT_PASS, BadInput, LabError
 from rackloop.faults.schedules import (
     RandomSchedule,
@@ -23,13 +21,11 @@ from rackloop.faults.schedules import (
     taking_of,
     unsupported_out_of_service,
 )
-from rackloop.lab import Lab, LabState, Part, load_lab
+from rackloop.lab import Lab, Part, load_lab
 from rackloop.lab.yaml import compose_file
 from rackloop.names import guess
 from rackloop.plan import Plan, PlanEntry, files_by_name, find_testplans, load_plan, read_declared
 from rackloop.record import TestFinished, read_events
-from rackloop.safety.maintenance import OutOfServiceStore
-from rackloop.safety.store import open_lab_store
 from rackloop.seed import choose_seed
 from rackloop.units import counted, format_quantity
 from rackloop_cli.shared.output import make_directory, print_json, write_files
@@ -198,12 +194,10 @@ class _Chosen:
 
 def _out_of_service(lab: Lab) -> Collection[Part]:
     """The parts in maintenance or quarantine, by the lab's store; none without a store, or where it does not answer."""
+    from rackloop_fixtures import out_of_service_by_store
+
     try:
-        state = LabState.of(lab.name)
-        if lab.store == "sqlite" and not state.store.exists():
-            return ()
-        with closing(open_lab_store(lab, state, RealClock())) as store:
-            return OutOfServiceStore(store, lab.name).standing().keys()
+        return out_of_service_by_store(lab).keys()
     except (BadInput, LabError):
         return ()
 

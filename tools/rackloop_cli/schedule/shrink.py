@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,7 +22,7 @@ from rackloop.units import counted
 from rackloop_cli.schedule.delta_debugging import Shrunk, shrink
 from rackloop_cli.schedule.show import Found, ScheduleRequest, find, write
 from rackloop_cli.schedule.trial_words import tried
-from rackloop_cli.shared.interruption import interruptible_run
+from rackloop_cli.shared.interruption import interruptible_run, say_in_handler
 
 # What failed where no measure broke its limit: the test said so.
 _THE_TEST_ITSELF = "the test itself"
@@ -43,7 +43,7 @@ def run(request: ScheduleRequest, *, times: int, runs: int, out: Path) -> int:
     with TemporaryDirectory(prefix="rackloop-shrink-") as folder:
         trials = _Trials(found, request, Path(folder), console, out, times)
         try:
-            with interruptible_run(_say_interrupted):
+            with interruptible_run(partial(say_in_handler, "interrupted; the run ends first")):
                 shrunk = shrink(
                     found.schedule,
                     trials.fails,
@@ -133,11 +133,6 @@ class _Trials:
         assert self.found.plan is not None  # noqa: S101 - run has seen to it
         assert self.found.entry is not None  # noqa: S101 - the same
         return plan_yaml(self.found.plan, self.found.entry, schedule, self.found.seed, remark=remark)
-
-
-def _say_interrupted() -> None:
-    # What prints may be what was interrupted, so not through it.
-    os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, b"rackloop: interrupted; the run ends first\n")
 
 
 def _run_to_its_end(command: list[str]) -> tuple[int, str]:

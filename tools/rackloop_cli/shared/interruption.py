@@ -59,8 +59,12 @@ class Interruption:
         if was_asked:
             Thread(target=self._postponed[-1], daemon=True).start()
             return
-        # What prints may be what was interrupted, so not through it.
-        os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, b"rackloop: tidying up; again to give that up\n")
+        say_in_handler("tidying up; again to give that up")
+
+
+def say_in_handler(text: str) -> None:
+    """Say ``text`` on standard error from a handler of a signal: what prints may be what was interrupted."""
+    os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, f"rackloop: {text}\n".encode())
 
 
 @contextmanager
@@ -120,8 +124,7 @@ def answering_interrupt() -> Iterator[None]:
     def interrupt(_number: int, _frame: object) -> NoReturn:
         if not _heard.is_so:
             _heard.is_so = True
-            # What prints may be what was interrupted, so not through it.
-            os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, b"rackloop: interrupted\n")
+            say_in_handler("interrupted")
         raise KeyboardInterrupt
 
     _heard.is_so = False

@@ -88,8 +88,7 @@ class BlockTopology:
 
     def loop_claims(self, path: Path) -> tuple[str, ...]:
         """The loop devices that a regular file backs."""
-        backing = self.sysfs_root.glob("block/loop*/loop/backing_file")
-        return tuple(f"backs {file.parent.parent.name}" for file in sorted(backing) if self._text(file) == str(path))
+        return tuple(f"backs {loop.name}" for loop, backing in self._loops() if backing == str(path))
 
     def _directory(self, number: str) -> Path:
         self.name_of(number)
@@ -116,14 +115,16 @@ class BlockTopology:
             yield holder.name, f"{directory.name} is held by {self._kind(holder) or 'the device'} {self._label(holder)}"
             yield from ((name, claim) for name, claim in self._above(holder) if name != holder.name)
         # The kernel opens what a loop device stands on without a claim, and names no holder.
-        for loop in self._loops_on(directory.name):
+        for loop, backing in self._loops():
+            if self._node_name(backing.removesuffix(" (deleted)")) != directory.name:
+                continue
             yield loop.name, f"{directory.name} backs {loop.name}; detach it with `losetup --detach /dev/{loop.name}`"
             yield from ((name, claim) for name, claim in self._above(loop) if name != loop.name)
 
-    def _loops_on(self, name: str) -> Iterator[Path]:
+    def _loops(self) -> Iterator[tuple[Path, str]]:
+        """The loop devices, each with the path of the file or node that it stands on."""
         for file in sorted(self.sysfs_root.glob("block/loop*/loop/backing_file")):
-            if self._node_name(self._text(file).removesuffix(" (deleted)")) == name:
-                yield file.parent.parent.resolve()
+            yield file.parent.parent.resolve(), self._text(file)
 
     def _kind(self, directory: Path) -> str:
         if (directory / "md").is_dir():

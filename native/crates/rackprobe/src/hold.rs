@@ -255,14 +255,21 @@ mod tests {
         assert_eq!(reasons(&tree), said);
     }
 
+    fn loop_upon(tree: &Tree, backing: &str, offset: u64) {
+        tree.file(
+            "sys/devices/loop7/loop/backing_file",
+            &format!("{backing}\n"),
+        );
+        tree.file("sys/devices/loop7/loop/offset", &format!("{offset}\n"));
+        tree.link("sys/block/loop7", "../devices/loop7");
+    }
+
     #[test]
     fn what_stands_on_a_loop_device_of_it_is_found_and_nothing_is_written_beneath_one_that_came_later(
     ) {
         let tree = Tree::new();
         let holder = take(&tree).unwrap();
-        tree.file("sys/devices/loop7/loop/backing_file", "/dev/sda\n");
-        tree.file("sys/devices/loop7/loop/offset", "1048576\n");
-        tree.link("sys/block/loop7", "../devices/loop7");
+        loop_upon(&tree, "/dev/sda", 1 << 20);
         tree.link("sys/dev/block/7:7", "../../devices/loop7");
         let backs = "sda backs loop7; detach it with `losetup --detach /dev/loop7`";
         assert_eq!(holder.check(), [backs]);
@@ -278,12 +285,7 @@ mod tests {
     fn its_holder_goes_on_with_loop_devices_of_an_array_of_its_own() {
         let tree = Tree::new();
         let holder = take(&tree).unwrap();
-        tree.file(
-            "sys/devices/loop7/loop/backing_file",
-            "/dev/sda (deleted)\n",
-        );
-        tree.file("sys/devices/loop7/loop/offset", "4096\n");
-        tree.link("sys/block/loop7", "../devices/loop7");
+        loop_upon(&tree, "/dev/sda (deleted)", 4096);
         tree.file("run/rackloop-md/array0", "loop7 sda 4096\n");
         assert_eq!(holder.check(), [""; 0]);
         tree.file("run/rackloop-md/array0", "loop7 sda 8192\n");
