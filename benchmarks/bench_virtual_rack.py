@@ -31,6 +31,8 @@ from rackloop_labs.virtual import VirtualLab
 UP_TARGET_S = 15.0
 MEMORY_MIB = 1024
 WITHIN_S = 120.0
+# With 299 the slowest lies beyond p99 in 95 of 100 runs.
+FEWEST_FOR_P99 = 299
 PLACES = (("srv1", "p0"), ("srv2", "p2"))
 DRIVE = "d01"
 CLOCK = RealClock()
@@ -129,7 +131,10 @@ def main() -> int:
     print(f"up, a command run on every guest  {' '.join(f'{one:.1f}' for one in ups)} s (target {UP_TARGET_S:g})")
     print(f"memory of a guest that was at work  {' '.join(f'{one:.0f}' for one in memory)} MiB (target {MEMORY_MIB})")
     for what, each in zip(("switch answers", "first verified read"), zip(*took, strict=True), strict=True):
-        print(f"move of a drive, {what:19} p50 {statistics.median(each):.2f} s, slowest of {rounds} {max(each):.2f} s")
+        figures = {"p50": statistics.median(each), f"slowest of {rounds}": max(each)}
+        if rounds >= FEWEST_FOR_P99:
+            figures["p99"] = statistics.quantiles(each, n=100)[98]
+        print(f"move of a drive, {what:19} {', '.join(f'{name} {one:.2f} s' for name, one in figures.items())}")
     return int(min(ups) > UP_TARGET_S or max(memory) > MEMORY_MIB)
 
 

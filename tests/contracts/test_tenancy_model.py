@@ -37,6 +37,8 @@ def test_the_schedulers_are_compared(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert f"![{name}]({name}.svg)" in (out / "index.md").read_text()
 
 
+# Their parts are tests of their own: the curves of boxes, a drive behind a box's cores.
+@pytest.mark.nightly
 def test_sweeps_draw_boxes_of_the_same_drive(tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert main(["model", "tenancy", *CLEAN, "--scheduler", "none", "--sweeps", "--out", str(out)]) == 0

@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -82,6 +83,27 @@ def test_interrupted_workers_leave_nothing(rackloop: CommandLine, stop: Callable
     rackloop.wait_until_deserted()
     assert results.of_kind("run.finished")[0].interrupted
     assert results.tests()["fabric/identity::identity"]["verdict"] == "unknown"
+
+
+def test_another_interrupt_while_python_ends_changes_nothing(rackloop: CommandLine, tmp_path: Path) -> None:
+    late = """
+import atexit, os, signal, sys
+
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+    return len(sys.orig_argv)
+
+if sys.orig_argv[1:3] == ["-m", "rackloop_cli.main"] and "run" in sys.orig_argv:
+    atexit.register(interrupt)
+"""
+    (tmp_path / "sitecustomize.py").write_text(late)
+    plan = rackloop.plan(ENDLESS, REMAP)
+    running = rackloop.start("run", plan, "--lab", "mock", "--out", "out", prefix=("env", f"PYTHONPATH={tmp_path}"))
+    Results(rackloop.directory / "out").wait_for("act.announced", 1)
+    running.interrupt()
+    ended = running.end()
+    assert ended.status == 130, ended
+    assert "Traceback" not in ended.err, ended
 
 
 @pytest.mark.parametrize("after", MOMENTS)

@@ -48,6 +48,7 @@ VERDICTS = {
         "erasure/rebuild::throttle": PASS,
         "erasure/tail_latency::tail_latency": SKIP,
     },
+    "storm": {"faults/storm::storm": PASS},
     "direct-attached": {
         "direct/hot_plug::hot_plug": PASS,
         "direct/phy_reset::phy_reset": SKIP,
@@ -72,12 +73,30 @@ def questions_for_packages(out: Path) -> Counter[str]:
     )
 
 
-@pytest.mark.parametrize("plan", ["smoke", "disaggregation", "erasure"])
+@pytest.mark.parametrize("plan", ["smoke", "disaggregation", "erasure", "storm"])
 def test_a_plan_is_green_and_the_rack_is_given_back_whole(up: CommandLine, tmp_path: Path, plan: str) -> None:
     baseline_comes(up)
     assert verdicts(up, plan, "virtual", tmp_path / "out") == VERDICTS[plan]
     if plan == "smoke":
         assert questions_for_packages(tmp_path / "out") == dict.fromkeys(load_lab("virtual").servers, 1)
+    baseline_comes(up)
+
+
+def test_a_storm_on_the_rehearsal_is_green(up: CommandLine, rehearsal: str, tmp_path: Path) -> None:
+    baseline_comes(up)
+    assert verdicts(up, "storm", rehearsal, tmp_path / "out") == VERDICTS["storm"]
+    baseline_comes(up)
+
+
+# How long guests in software take is beyond the limit that a real rack's remaps have.
+def test_the_smoke_of_a_real_rack_but_for_its_latency_is_green_on_the_rehearsal(
+    up: CommandLine, rehearsal: str, tmp_path: Path
+) -> None:
+    baseline_comes(up)
+    asked = ("--set", "remaps=12", "-k", "not switched_throughput and not failure and not remap_latency")
+    asked_of = ("fabric/undisturbed_io", "fabric/phy_drop", "fabric/identity", "workload/trace_replay")
+    expected = {name: verdict for name, verdict in VERDICTS["smoke"].items() if name.startswith(asked_of)}
+    assert verdicts(up, "smoke", rehearsal, tmp_path / "out", *asked) == expected
     baseline_comes(up)
 
 
