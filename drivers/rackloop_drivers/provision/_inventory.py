@@ -55,7 +55,7 @@ def inventory(lab: Lab, reaches: Mapping[str, SshReach]) -> dict[str, Any]:
             groups.setdefault(group, {})[name] = {}
         groups[SERVERS][name] = _variables(name, reach)
     children = {group: {"hosts": hosts} for group, hosts in groups.items()}
-    return {"all": {"children": children, "vars": {"rackloop_scratch": _scratch(lab)}}}
+    return {"all": {"children": children, "vars": {"rackloop_scratch": [_text(one) for one in _scratch(lab)]}}}
 
 
 def _scratch(lab: Lab) -> list[str]:
@@ -70,10 +70,13 @@ def _scratch(lab: Lab) -> list[str]:
     return sorted(unique)
 
 
+def _text(value: str) -> dict[str, str]:
+    """A value that Ansible takes as it is: others are templates to it, which may run commands on this machine."""
+    return {"__ansible_unsafe": value}
+
+
 def _variables(name: str, reach: SshReach) -> dict[str, Any]:
-    # Ansible takes what it reads for templates, which may run commands here: a user is a text and nothing else.
-    user = {"__ansible_unsafe": reach.user}
-    variables: dict[str, Any] = {"ansible_user": user, "ansible_become": reach.user != "root"}
+    variables: dict[str, Any] = {"ansible_user": _text(reach.user), "ansible_become": reach.user != "root"}
     if reach.password is not None:
         looked_up = f"{{{{ lookup('ansible.builtin.env', '{_password_variable(name)}') }}}}"
         variables |= {"ansible_password": looked_up, "ansible_become_password": looked_up}

@@ -98,13 +98,17 @@ def test_what_ansible_cannot_be_given_is_refused(reach: SshAccess, words: str, t
         ssh_config({"srv1": reach}, tmp_path)
 
 
-def test_a_user_is_no_template_that_ansible_runs(tmp_path: Path) -> None:
-    mark = tmp_path / "ran"
-    user = f"{{{{ lookup('ansible.builtin.pipe', 'touch {mark}') }}}}"
-    hosts = inventory(load_lab("mock"), {"srv1": replace(PLAIN, user=user)})
+@pytest.mark.parametrize("variable", ["ansible_user", "rackloop_scratch"])
+def test_neither_a_user_nor_a_serial_is_a_template_that_ansible_runs(variable: str, tmp_path: Path) -> None:
+    mark, lab = tmp_path / "ran", load_lab("mock")
+    template = f"{{{{ lookup('ansible.builtin.pipe', 'touch {mark}') }}}}"
+    labelled = lab.model_copy(
+        update={"drives": {**lab.drives, "d01": lab.drives["d01"].model_copy(update={"serial": template})}}
+    )
+    hosts = inventory(labelled, {"srv1": replace(PLAIN, user=template)})
     (tmp_path / "inventory.json").write_text(json.dumps(hosts))
     ansible, hosts_file = str(Path(sys.executable).with_name("ansible")), str(tmp_path / "inventory.json")
-    ask = [ansible, "srv1", "-c", "local", "-i", hosts_file, "-m", "debug", "-a", "var=ansible_user"]
+    ask = [ansible, "srv1", "-c", "local", "-i", hosts_file, "-m", "debug", "-a", f"var={variable}"]
     said = subprocess.run(ask, capture_output=True, text=True, check=True, env={"HOME": str(tmp_path)})
     assert "lookup(" in said.stdout
     assert not mark.exists()
