@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from rackloop.safety.undo import ActRecorder, Equipment, Journal, LinkKept, jour
 from rackloop.seed import stream
 from rackloop_fixtures import Moving
 from tests.deadlines import soon
-from tests.unit.harness.sim_rack import SimRack, described
+from tests.unit.harness.sim_rack import SimOutlet, SimRack, described
 
 CLOCK = VirtualClock()
 ARCHIVE = {"d03"}
@@ -91,6 +92,19 @@ def test_what_a_plan_disturbed_is_undone(world: World) -> None:
     standing = world.journal.standing(world.lab.name)
     assert undo(standing, world.rack.equipment, world.journal, soon(clock=CLOCK)).problems == ()
     assert world.rack.equipment.fabric.live_map(soon(clock=CLOCK)).pairs == world.lab.baseline_map()
+
+
+@pytest.mark.parametrize("part", ["switch", "server:srv2", "drive:d03"])
+def test_the_power_that_a_link_takes_stays_on(world: World, part: str) -> None:
+    port = SimOutlet()
+    world.rack.equipment = replace(world.rack.equipment, power={part: port, "server:srv1": SimOutlet()})
+    with pytest.raises(LinkKept, match=r"d03 would lose the link"):
+        world.acting().power[part].turn_off(soon(clock=CLOCK))
+    assert port.told == []
+    assert world.journal.since(0) == []
+    world.acting().power["server:srv1"].turn_off(soon(clock=CLOCK))
+    world.acting(ARCHIVE).power[part].turn_off(soon(clock=CLOCK))
+    assert port.told == [False]
 
 
 @pytest.mark.parametrize(

@@ -210,8 +210,6 @@ def _store(value: object, _info: ValidationInfo) -> str:
 _PATH_SCHEMA = {"type": "string", "minLength": 1}
 
 _EUI = ("0x", "eui.")
-_EUI64 = hexadecimal(_EUI, (16,), "an EUI-64 of 16 hexadecimal digits", other="NGUID; give it as nguid:")
-_NGUID = hexadecimal(_EUI, (32,), "an NGUID of 32 hexadecimal digits", other="EUI-64; give it as eui64:")
 
 Name = Annotated[str, matching(_NAME, "a name of letters, digits, '_' and '-', a letter first, 32 at most")]
 TEXT = matching(
@@ -229,12 +227,8 @@ Size = Annotated[int, Scalar(_size, {"type": "string", "examples": ["8 GiB", "1.
 Seconds = Annotated[float, time_of("a time above zero", "5 s", "10 min", least_s=1e-12)]
 Moment = Annotated[float, time_of("a time", "0 s", "1.5 s", least_s=0)]
 Wwn = Annotated[str, hexadecimal(("0x", "naa."), (16, 32), "a WWN of 16 hexadecimal digits (32 for NAA 6)")]
-Eui64 = Annotated[
-    str, hexadecimal(("0x", "eui."), (16,), "an EUI-64 of 16 hexadecimal digits", other="NGUID; give it as nguid:")
-]
-Nguid = Annotated[
-    str, hexadecimal(("0x", "eui."), (32,), "an NGUID of 32 hexadecimal digits", other="EUI-64; give it as eui64:")
-]
+Eui64 = Annotated[str, hexadecimal(_EUI, (16,), "an EUI-64 of 16 hexadecimal digits", other="NGUID; give it as nguid:")]
+Nguid = Annotated[str, hexadecimal(_EUI, (32,), "an NGUID of 32 hexadecimal digits", other="EUI-64; give it as eui64:")]
 Store = Annotated[str, Scalar(_store, {"type": "string", "pattern": "^(sqlite|postgresql://.+)$"})]
 File = Annotated[Path, Scalar(path_of, _PATH_SCHEMA)]
 Endpoint = Annotated[str, Scalar(_endpoint, {"type": "string", "examples": ["auto", "switch.lab.example:5025"]})]

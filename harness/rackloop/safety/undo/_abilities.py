@@ -244,7 +244,9 @@ class JournalledPowerPort:
         self._switch(deadline, on=True)
 
     def turn_off(self, deadline: Deadline) -> None:
-        """Turn it off."""
+        """Turn it off. Raises LinkKept where a drive that keeps its link would lose it."""
+        if kept := self._recorder.kept_links:
+            kept.require_power(self._name)
         self._switch(deadline, on=False)
 
     def is_on(self, deadline: Deadline) -> bool:

@@ -67,6 +67,10 @@ class KeptLinks:
         elif part.kind in {PartKind.SLOT, PartKind.PHY}:
             self._require_drives(reach_of(self._lab, part).drives)
 
+    def require_power(self, name: str) -> None:
+        """Return where turning off the power of a part of the rack takes none away. Raises LinkKept."""
+        self._require_drives(reach_of(self._lab, Part.of_resource(name)).drives)
+
     def _require(self, ports: Iterable[int]) -> None:
         self._require_drives(drive for port in ports for drive in self._by_port.get(port, ()))
 
