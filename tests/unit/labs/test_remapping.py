@@ -11,7 +11,7 @@ import pytest
 
 from rackloop.abilities import Applied, Fabric, LiveMap, Staged
 from rackloop.clock import Deadline, VirtualClock
-from rackloop.errors import LabError, NotSupported, ProductFailed, StaleGeneration
+from rackloop.errors import LabError, NotSupported, ProductFailed, RackloopError, StaleGeneration
 from rackloop.lab import Lab, load_lab
 from rackloop.portmap import MapChange, Open, Partial, PortMap
 from rackloop.record import RemapSeen, Stage
@@ -26,9 +26,20 @@ NONE = {"right": 0, "wrong_drive": 0}
 
 
 class Rack:
-    """A bench, its switch, one server's probe and the rack's log, on a clock that only ``switch_takes_s`` moves."""
+    """A bench, its switch, one server's probe and the rack's log, on a clock that only ``switch_takes_s`` moves.
 
-    def __init__(self, switch_takes_s: float = 0.0, verdicts: dict[str, int] | None = None) -> None:
+    A drive comes ``comes_s`` after the switch has acted; of that the probe waited ``waited_s`` for a core.
+    """
+
+    def __init__(
+        self,
+        switch_takes_s: float = 0.0,
+        verdicts: dict[str, int] | None = None,
+        comes_s: float = 1e-3,
+        waited_s: float = 0.0,
+    ) -> None:
+        self.comes_s = comes_s
+        self.waited_ns = round(waited_s * 1e9)
         self.lab: Lab = load_lab("mock")
         self.clock = VirtualClock()
         self.switch_takes_s = switch_takes_s
@@ -88,9 +99,10 @@ class Rack:
 
     def _outcome(self, number: int, gives_up_ns: float) -> VerifiedRead | GaveUp:
         if self.verdicts is None:
-            now_ns = self.clock.now_ns() + 1_000_000
-            none = (None,) * 7
-            return VerifiedRead(number, 0, now_ns, 0, 0, 1, 0, 0, {**NONE, "right": 1}, *none, self.mount_error)
+            now_ns = self.clock.now_ns() + round(self.comes_s * 1e9)
+            none = (None,) * 3
+            rest = (*none, self.waited_ns, *none, self.mount_error)
+            return VerifiedRead(number, 0, now_ns, 0, 0, 1, 0, 0, {**NONE, "right": 1}, *rest)
         reads = sum(self.verdicts.values())
         return GaveUp(number, 0, int(gives_up_ns), "no read verified in time", reads, 0, self.verdicts, (), None)
 
@@ -252,6 +264,22 @@ def test_a_switch_that_takes_its_time_is_no_drive_that_comes_late() -> None:
     remapping = rack.remapping(spares={SERVER: "d19"})
     remapping.keep_changing(SERVER, 1, Event(), lambda: None)
     assert [timeline.attach_s for timeline in remapping.timelines(SERVER)] == [0.001]
+
+
+@pytest.mark.parametrize(
+    ("waited_s", "error", "said"),
+    [
+        (0.4, ProductFailed, r"came 5\.50 s after the switch had acted, later than 5 s$"),
+        (0.6, RackloopError, r"later than 5 s; this machine may have added 0\.60 s to that$"),
+    ],
+)
+def test_a_drive_that_comes_late_is_the_products_unless_the_machine_may_have_made_it_late(
+    waited_s: float, error: type[RackloopError], said: str
+) -> None:
+    remapping = Rack(comes_s=5.5, waited_s=waited_s).remapping(spares={SERVER: "d19"})
+    with pytest.raises(error, match=said) as raised:
+        remapping.keep_changing(SERVER, 1, Event(), lambda: None)
+    assert raised.type is error
 
 
 def test_a_drive_that_others_answer_for_is_the_products() -> None:
