@@ -23,6 +23,7 @@ PASS, SKIP = Verdict.PASS, Verdict.SKIPPED
 # As docs/how-to/virtual-rack.md has them: what a rack of guests does not have is skipped, and nothing else is.
 VERDICTS = {
     "smoke": {
+        "provisioning": PASS,
         "fabric/remap_latency::remap_latency": PASS,
         "fabric/switched_throughput::switched_throughput": SKIP,
         "fabric/undisturbed_io::undisturbed_io": PASS,
@@ -94,7 +95,7 @@ def test_the_smoke_of_a_real_rack_but_for_its_latency_is_green_on_the_rehearsal(
 ) -> None:
     baseline_comes(up)
     asked = ("--set", "remaps=12", "-k", "not switched_throughput and not failure and not remap_latency")
-    asked_of = ("fabric/undisturbed_io", "fabric/phy_drop", "fabric/identity", "workload/trace_replay")
+    asked_of = ("provisioning", "fabric/undisturbed_io", "fabric/phy_drop", "fabric/identity", "workload/trace_replay")
     expected = {name: verdict for name, verdict in VERDICTS["smoke"].items() if name.startswith(asked_of)}
     assert verdicts(up, "smoke", rehearsal, tmp_path / "out", *asked) == expected
     baseline_comes(up)
