@@ -164,7 +164,7 @@ def raise_token(tables: Transaction, lab: str, above: int = 0) -> int:
     """A token higher than ``above`` and every one given for ``lab`` before, also by a store that this one replaced.
 
     A switch keeps the highest that it was shown for ever, and no copy of a store knows it: so none is lower than the
-    seconds since 1970, which one store has always reached when another replaces it.
+    seconds since 1970, which a store is ahead of only where holders of parts act oftener than once a second.
     """
     least = max(above + 1, int(tables.now_s()))
     [(token,)] = tables.rows(
