@@ -194,7 +194,7 @@ class HostCrash:
 
         def is_silent() -> bool:
             # Whatever is left of the deadline: too little time to answer in is no crash.
-            return not self.answers(Deadline.after(deadline.clock, self._answer_s))
+            return not self.answers(Deadline.after(deadline.clock, 2 * self._answer_s))
 
         if not deadline.poll(is_silent, every_s=_EVERY_S):
             raise DeadlineExceeded(f"{self._host.name} was told to panic, and still answers; look at its console")
@@ -221,10 +221,11 @@ class HostCrash:
 
     def answers(self, deadline: Deadline) -> bool:
         """Whether a command runs there, by a connection of now where the last one is lost."""
-        within = deadline.sooner(self._answer_s)
         try:
-            return self._host.run(["true"], within).status == 0
+            return self._host.run(["true"], deadline.sooner(self._answer_s)).status == 0
         except LabError:
+            # A connection whose other end is out of reach has taken all of that time.
+            within = deadline.sooner(self._answer_s)
             try:
                 self._host.reconnect(within)
                 return self._host.run(["true"], within).status == 0

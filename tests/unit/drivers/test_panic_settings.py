@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from rackloop.abilities import Completed, Host
+from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected, NotSupported, RackloopError
-from tests.unit.drivers.panicking_server import AT_NMI, BEFORE, KEY, NAME, Controller, World
+from rackloop_drivers.crash import HostCrash
+from tests.unit.drivers.panicking_server import AT_NMI, BEFORE, KEY, NAME, Controller, Power, World
 
 
 @pytest.fixture
@@ -87,3 +91,28 @@ def test_a_kernel_without_any_of_the_settings_is_left_alone(world: World) -> Non
     with pytest.raises(NotSupported, match="srv1 has no setting by which it panics at an NMI"):
         world.break_as("nmi")
     assert (world.server.kernel / "panic").read_text() == "10"
+
+
+class BehindAFirewall:
+    """A server that is well, and whose connection of before carries nothing any more."""
+
+    name = "srv1"
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock, self._is_new = clock, False
+
+    def run(self, argv: Sequence[str], deadline: Deadline) -> Completed:
+        if not self._is_new:
+            self._clock.advance(deadline.remaining_s())
+            raise DeadlineExceeded("srv1: true was not done in time")
+        return Completed(tuple(argv), 0, "", "")
+
+    def reconnect(self, deadline: Deadline) -> None:
+        assert not deadline.is_over()
+        self._is_new = True
+
+
+def test_a_server_is_not_taken_for_crashed_because_its_connection_is_gone() -> None:
+    clock = VirtualClock()
+    crash = HostCrash(cast("Host", BehindAFirewall(clock)), NAME, Power(), None)
+    assert crash.answers(Deadline.after(clock, 600))
