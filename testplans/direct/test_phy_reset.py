@@ -12,6 +12,7 @@ from rackloop.faults import FaultSpec
 from rackloop.lab import Lab, Part, phy_number
 from rackloop.parameters import number, whole
 from rackloop_fixtures import Measure, Progress, Rack
+from rackloop_labs.lacking import require
 
 PARAMETERS = {
     "resets": whole(2, "link resets of each PHY, and as many hard resets", most=10_000),
@@ -35,6 +36,11 @@ pytestmark = pytest.mark.rackloop(
     destructive=True,
     time_class="minutes",
 )
+
+
+def check(lab: Lab, _parameters: Mapping[str, Any]) -> None:
+    """NotSupported where no server of the lab has a PHY that it can switch off, by its description."""
+    require(lab, "fault.phy_disable")
 
 
 def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:

@@ -12,6 +12,7 @@ from rackloop.faults import FaultSpec
 from rackloop.lab import Lab
 from rackloop.parameters import size, whole
 from rackloop_fixtures import AttachedDrives, Measure, Progress, Rack
+from rackloop_labs.lacking import refusal
 
 PARAMETERS = {
     "times": whole(1, "power losses of each drive", most=10_000),
@@ -30,6 +31,15 @@ pytestmark = pytest.mark.rackloop(
     destructive=True,
     time_class="minutes",
 )
+
+
+def check(lab: Lab, _parameters: Mapping[str, Any]) -> None:
+    """NotSupported where the power of no slot of a scratch drive can be switched, by the lab's description."""
+    kinds = {kind for drive, described in lab.drives.items() if described.scratch and (kind := _kind(lab, drive))}
+    reasons = {kind: refusal(lab, f"fault.{kind}") for kind in sorted(kinds)}
+    if all(reasons.values()):
+        why = "; ".join(filter(None, reasons.values())) or "none is of NVMe, or in an expander"
+        raise NotSupported(f"no scratch drive of {lab.name} is in a slot whose power can be switched: {why}")
 
 
 def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
@@ -63,8 +73,6 @@ def test_slot_power_loss(rack: Rack, parameters: Mapping[str, Any], measure: Mea
     """Cut the power of each slot."""
     drives = AttachedDrives(rack, int(parameters["checked"]))
     slots = [(drive, kind) for drive in drives.servers if (kind := _kind(rack.lab, drive)) is not None]
-    if not slots:
-        raise NotSupported(f"no scratch drive of {rack.lab.name} is in a slot whose power can be switched")
     for drive in drives.servers:
         drives.identify(drive)
     for done, (drive, kind) in enumerate(slots):

@@ -14,7 +14,7 @@ SKIPPED = {
     ("disaggregation", "virtual"): {"disaggregation/configuration::configuration"},
     ("erasure", "virtual"): {"erasure/tail_latency::tail_latency"},
     ("storm", "virtual"): set[str](),
-    ("direct-attached", "virtual-direct"): set[str](),
+    ("direct-attached", "virtual-direct"): {"direct/phy_reset::phy_reset", "direct/slot_power_loss::slot_power_loss"},
 }
 # d06 at srv3.p1 of the lab virtual is not scratch.
 KEPT, ITS_SERVER = "d06", "srv3"
