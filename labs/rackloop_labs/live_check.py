@@ -19,8 +19,8 @@ from rackloop_drivers.host_tools import read_health, require_tool
 from rackloop_drivers.workload import Expected, Fio, RackProbe, ShowsClock
 from rackloop_labs.bench import Bench, drive_in_slot
 
-# The tool that each way to break a server's own links and slots takes.
-_TOOLS = {"link_disabled": "setpci", "device_off": "sg_ses"}
+# The tool that each way takes by which a server breaks its own network, links and slots.
+_TOOLS = {"link_disabled": "setpci", "device_off": "sg_ses", "partition": "nft"}
 # What the sector holds does not matter.
 _ANYTHING = Expected("nobody")
 _NOT_TRIED = "not tried: its server does not answer"

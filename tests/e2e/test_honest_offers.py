@@ -68,7 +68,10 @@ def test_each_port_and_tool_is_used_once_and_what_fails_is_named(rackloop: Comma
     assert failed_of(rackloop, "mock") == {"srv2", *(f"srv2.p{number}" for number in range(4))}
     assert rackloop("power", "mock", "on", "srv2").status == 0
     # By the same way as a real rack's: over SSH, by the path of each port.
-    assert rackloop("lab", "check", found, "--live").status == 0
+    real = rackloop("lab", "check", found, "--live", "--json")
+    assert real.status == 0, real
+    (file,) = json.loads(real.out)["files"]
+    assert {"has nft", "has setpci"} <= {attempt["did"] for attempt in file["live"]}
     assert rackloop("lab", "down", "mock").status == 0
 
 

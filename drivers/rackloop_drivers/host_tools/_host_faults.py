@@ -13,6 +13,7 @@ from rackloop.clock import Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotSupported, ToolError
 
 _PACKAGES = {
+    "nft": "nftables",
     "setpci": "pciutils",
     "sg_ses": "sg3-utils",
     "smp_phy_control": "smp-utils",

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from rackloop.errors import BadInput
 from rackloop.lab import Part, PartKind, reach_of, server_ports
-from rackloop.portmap import disturbed_ports
+from rackloop.portmap import PortMap, disturbed_ports
 
 if TYPE_CHECKING:
     from rackloop.lab import Lab
-    from rackloop.portmap import PortMap
 
 
 class LinkKept(BadInput):
@@ -35,11 +34,12 @@ class KeptLinks:
     def __init__(self, lab: Lab, disturbs: Collection[str]) -> None:
         self._lab = lab
         self._drives = {name for name, drive in lab.drives.items() if not drive.scratch and name not in disturbs}
-        self._due = lab.baseline_map()
         self._by_port: dict[int, list[str]] = {}
         for number, drive in _places(lab):
             if drive in self._drives:
                 self._by_port.setdefault(number, []).append(drive)
+        # Where there is none, the lab may be a part of a rack, whose baseline names drives that it does not have.
+        self._due = lab.baseline_map() if self._by_port else PortMap()
 
     def __bool__(self) -> bool:
         """Whether there is any."""
