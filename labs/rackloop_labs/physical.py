@@ -149,8 +149,10 @@ class PhysicalBench:
             for port, number in server.ports.items():
                 if number in switch_ports and server.stack is Stack.COMRESET:
                     told.setdefault(name, []).append(self._path(name, port))
+        act_s, online_s = self.lab.time_s("act"), self.lab.time_s("online")
         for name, paths in told.items():
-            tell_of_switch(self.host(name), paths, Deadline.after(self.clock, self.lab.time_s("act")))
+            within = Deadline.after(self.clock, act_s)
+            tell_of_switch(self.host(name), paths, within, looks_s=act_s + online_s)
 
     def recording_io(self, drive: str) -> AbstractContextManager[Callable[[], RecordedIo]]:
         """Not supported: a real drive keeps no record of its requests."""

@@ -37,7 +37,9 @@ def attach(bench: Bench, fabric: Fabric, drives: Mapping[ServerPort, str], deadl
 
     The servers are told before the switch is: a COMRESET on notice depends on it.
     """
-    return fabric.apply(_announced(bench, drives), deadline)
+    change = _joining(bench, drives)
+    bench.announce(change.pairs.ports())
+    return fabric.apply(change, deadline)
 
 
 def stage_attach(bench: Bench, fabric: Fabric, drives: Mapping[ServerPort, str], deadline: Deadline) -> Staged:
@@ -45,16 +47,15 @@ def stage_attach(bench: Bench, fabric: Fabric, drives: Mapping[ServerPort, str],
 
     Raises NotSupported where the switch takes no map ahead.
     """
-    switch = stager(fabric)
-    return switch.stage(_announced(bench, drives), deadline)
+    switch, change = stager(fabric), _joining(bench, drives)
+    bench.announce(change.pairs.ports())
+    return switch.stage(change, deadline)
 
 
-def _announced(bench: Bench, drives: Mapping[ServerPort, str]) -> Partial:
-    """The map that joins each server port with its drive; the servers have been told that it comes."""
+def _joining(bench: Bench, drives: Mapping[ServerPort, str]) -> Partial:
+    """The map that joins each server port with its drive."""
     lab = bench.lab
-    pairs = PortMap.of((lab.switch_port(*place), lab.where_is(drive)) for place, drive in drives.items())
-    bench.announce(pairs.ports())
-    return Partial(pairs)
+    return Partial(PortMap.of((lab.switch_port(*place), lab.where_is(drive)) for place, drive in drives.items()))
 
 
 class Remapping:
@@ -144,13 +145,15 @@ class Remapping:
         comes within milliseconds has the turn until it is verified, and what became of it is returned too: the work for
         another change, on the same few cores, would be a part of the time that is measured.
         """
-        change = _announced(self._bench, {place: drive})
+        change = _joining(self._bench, {place: drive})
         probe = self._probes[place[0]]
         if isinstance(self._fabric, JournalledFabric):
             self._fabric.prepare(change, self._deadline())
         with self._turn:
             # Begun here: a drive that does not come keeps the turn for longer than a change may take.
             deadline = self._deadline()
+            # Told no sooner: a server looks for a drive more and more rarely, and gives up.
+            self._bench.announce(change.pairs.ports())
             number = self._order(place, drive, self._act_s + self._comes_s)
             applied = self._change_when(lambda: probe.wait_armed(number, deadline), change, deadline)
             self._at[place] = drive

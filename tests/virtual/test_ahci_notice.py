@@ -52,7 +52,7 @@ def test_a_drive_that_the_kernel_let_go_of_comes_by_a_comreset_of_its_port_alone
         before = resets(host)
         told(host, 'echo 1 >"/sys/block/$1/device/delete"', disk)
         assert disk_at(host, paths["p2"]) == ""
-        tell_of_switch(host, [paths["p2"]], soon(WITHIN_S))
+        tell_of_switch(host, [paths["p2"]], soon(WITHIN_S), looks_s=10)
         found = soon(WITHIN_S).poll(lambda: disk_at(host, paths["p2"]), every_s=0.2)
         assert told(host, 'lsblk -dno SERIAL "/dev/$1"', found) == serial
         reset = resets(host) - before

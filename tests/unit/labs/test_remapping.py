@@ -53,7 +53,7 @@ class Rack:
         self.overtaken = 0
 
     def announce(self, _ports: Sequence[int]) -> None:
-        """Nobody listens."""
+        self.order_of_acts.append("announce")
 
     def apply(self, change: MapChange, _deadline: object) -> Applied:
         self.changes.append(change)
@@ -205,27 +205,27 @@ def test_a_drive_that_answers_and_cannot_be_mounted_ends_the_changes() -> None:
 def test_a_port_is_armed_while_the_switch_is_given_its_map_and_read_before_the_switch_is_told() -> None:
     rack = Rack()
     rack.remapping(spares={SERVER: "d19"}).keep_changing(SERVER, 2, Event(), lambda: None)
-    assert rack.order_of_acts == ["order", "stage", "armed", "trigger"] * 2
+    assert rack.order_of_acts == ["announce", "order", "stage", "armed", "trigger"] * 2
 
 
 def test_a_change_is_in_the_journal_before_its_turn() -> None:
     rack = Rack()
     remapping = rack.remapping(spares={SERVER: "d19"}, fabric=Journalled(rack))
     remapping.keep_changing(SERVER, 2, Event(), lambda: None)
-    assert rack.order_of_acts == ["prepare", "order", "stage", "armed", "trigger"] * 2
+    assert rack.order_of_acts == ["prepare", "announce", "order", "stage", "armed", "trigger"] * 2
 
 
 def test_the_time_for_a_change_begins_with_its_turn() -> None:
     rack = Rack()
     fabric = Journalled(rack, takes_s=3600.0)
     rack.remapping(spares={SERVER: "d19"}, fabric=fabric).keep_changing(SERVER, 2, Event(), lambda: None)
-    assert rack.order_of_acts == ["prepare", "order", "stage", "armed", "trigger"] * 2
+    assert rack.order_of_acts == ["prepare", "announce", "order", "stage", "armed", "trigger"] * 2
 
 
 def test_a_switch_that_takes_no_map_ahead_is_told_when_the_port_is_read() -> None:
     rack = Unstaged()
     rack.remapping(spares={SERVER: "d19"}).keep_changing(SERVER, 2, Event(), lambda: None)
-    assert rack.order_of_acts == ["order", "armed"] * 2
+    assert rack.order_of_acts == ["announce", "order", "armed"] * 2
     assert len(rack.changes) == 2
 
 
@@ -233,7 +233,7 @@ def test_a_change_that_another_controller_overtook_is_staged_again() -> None:
     rack = Rack()
     rack.overtaken = 2
     rack.remapping(spares={SERVER: "d19"}).keep_changing(SERVER, 1, Event(), lambda: None)
-    assert rack.order_of_acts == ["order", *["stage", "armed"] * 3, "trigger"]
+    assert rack.order_of_acts == ["announce", "order", *["stage", "armed"] * 3, "trigger"]
     assert len(rack.changes) == 1
 
 
