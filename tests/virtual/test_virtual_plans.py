@@ -101,6 +101,18 @@ def test_the_smoke_of_a_real_rack_but_for_its_latency_is_green_on_the_rehearsal(
     baseline_comes(up)
 
 
+def test_a_remap_is_timed_stage_by_stage_on_the_rehearsal(up: CommandLine, rehearsal: str, tmp_path: Path) -> None:
+    baseline_comes(up)
+    remaps = {"test": "fabric/remap_latency", "with": {"remaps": 4}}
+    plan = up.write("remaps.yaml", {"plan": "remaps", "purpose": "Drives come, each in its time.", "tests": [remaps]})
+    assert verdicts(up, plan, rehearsal, tmp_path / "out") == {"fabric/remap_latency::remap_latency": PASS}
+    seen = Results(tmp_path / "out").of_kind("remap.seen")
+    assert len(seen) == 4 * len(load_lab("virtual").servers)
+    for remap in seen:
+        assert {"commanded", "link", "device", "online", "verified"} <= {stage.name for stage in remap.stages}
+    baseline_comes(up)
+
+
 def test_the_plan_of_racks_without_a_switch_is_green(direct: CommandLine, tmp_path: Path) -> None:
     assert verdicts(direct, "direct-attached", "virtual-direct", tmp_path / "out") == VERDICTS["direct-attached"]
 

@@ -226,15 +226,21 @@ class PluggingMatrix:
         return {near: far for near, far in ends if near in self._sockets and far in self._drives.keys() - self._dark}
 
     async def _plug(self, port: int, drive: int) -> None:
-        await self._plugs.plug(self._sockets[port], self._drives[drive])
-        self._plugged[port] = drive
+        try:
+            await self._plugs.plug(self._sockets[port], self._drives[drive])
+        except LabError:
+            # It may be plugged in late: until that is looked at, and pulled, the drive is in no other guest.
+            self._doubtful.add(port)
+            raise
+        finally:
+            self._plugged[port] = drive
 
     async def _look(self, port: int) -> None:
         socket = self._sockets[port]
         self._doubtful.discard(port)
         try:
             if not await self._plugs.holds(socket):
-                _log.warning("%s: the guest has ejected %s", socket.export, self._drives[self._plugged[port]].name)
+                _log.warning("%s: the guest has no %s any more", socket.export, self._drives[self._plugged[port]].name)
                 await self._pull(port)
         except LabError:
             self._doubtful.add(port)

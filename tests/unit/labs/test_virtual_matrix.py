@@ -29,7 +29,7 @@ Test = Callable[["RecordedPlugs", MemoryMatrix, PluggingMatrix], Coroutine[Any, 
 class RecordedPlugs:
     """Plugs that write down what they do; ``held`` sockets do not let go, ``slow`` ones take until they are told.
 
-    Guests have ``ejected`` the drives of some.
+    Guests have ``ejected`` the drives of some; what ``late`` ones are given is there, and too late to be known.
     """
 
     def __init__(self) -> None:
@@ -37,6 +37,7 @@ class RecordedPlugs:
         self.held: set[int] = set()
         self.slow: dict[int, asyncio.Event] = {}
         self.ejected: set[int] = set()
+        self.late: set[int] = set()
 
     async def holds(self, socket: Socket) -> bool:
         await asyncio.sleep(0)
@@ -44,6 +45,8 @@ class RecordedPlugs:
 
     async def plug(self, socket: Socket, drive: PluggedDrive) -> None:
         self.acts.append(f"{drive.name} into {socket.slot}")
+        if socket.slot in self.late:
+            raise LabError("no answer")
 
     async def pull(self, socket: Socket) -> None:
         await asyncio.sleep(0)
@@ -252,6 +255,32 @@ def test_a_drive_that_a_guest_does_not_let_go_of_is_in_no_other_guest() -> None:
         assert plugs.taken() == ["d12 into 3"]
         plugs.held.clear()
         await matrix.catch_up()
+        assert plugs.taken() == ["out of 1", "d11 into 2"]
+
+    with_matrix(test)
+
+
+@pytest.mark.parametrize("has_it", [True, False])
+def test_a_drive_that_may_have_been_plugged_in_late_is_pulled_before_it_is_in_another_guest(has_it: bool) -> None:
+    async def test(plugs: RecordedPlugs, _: MemoryMatrix, matrix: PluggingMatrix) -> None:
+        plugs.late.add(2)
+        await matrix.map(PortMap.of([(2, 11)]), full=False, generation=1)
+        assert [str(error) for error in await matrix.catch_up()] == ["no answer"]
+        assert plugs.taken() == ["out of 1", "d11 into 2"]
+        plugs.ejected |= set() if has_it else {2}
+        await matrix.map(PortMap.of([(3, 11)]), full=False, generation=2)
+        assert await matrix.catch_up() == []
+        assert plugs.taken() == ["out of 2", "d11 into 3"]
+
+    with_matrix(test)
+
+
+def test_a_drive_that_was_plugged_in_late_stays_where_it_should_be() -> None:
+    async def test(plugs: RecordedPlugs, _: MemoryMatrix, matrix: PluggingMatrix) -> None:
+        plugs.late.add(2)
+        await matrix.map(PortMap.of([(2, 11)]), full=False, generation=1)
+        assert len(await matrix.catch_up()) == 1
+        assert await matrix.catch_up() == []
         assert plugs.taken() == ["out of 1", "d11 into 2"]
 
     with_matrix(test)
