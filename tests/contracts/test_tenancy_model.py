@@ -86,6 +86,10 @@ scenarios:
         (("--scheduler", "flashfq:read_cost.base=1"), 'unknown parameter "base" of scheduler flashfq; did you mean'),
         (("--scheduler", "gimbal:priority_quotas=[16,4,2,0]"), "priority_quotas is 0; give 1 to 65536"),
         (("--scheduler", 'reflex:curve=[{"p95_us":5000}]'), "missing field"),
+        (
+            ("--scheduler", 'reflex:curve=[{"p95_us":5000,"tokens_per_s":1,"read_only_tokens_per_s":1}]'),
+            "nobody is served in the measured time, all together, by reflex",
+        ),
         (("--scenario", "size"), "did you mean 'sizes'?"),
         (("--condition", "cleen"), "did you mean 'clean'?"),
         (("--profile", "sata-hdd"), "is of kind hdd"),

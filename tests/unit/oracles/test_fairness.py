@@ -187,6 +187,17 @@ def test_tenants_that_starve_in_turns_have_no_fair_share() -> None:
     assert found.min_max().mean_ci95() == pytest.approx((1 / 9, 1 / 9))
 
 
+def test_rounds_in_which_nobody_was_served_have_no_index_and_are_named() -> None:
+    alone = {"t1": [1000.0] * 6, "t2": [1000.0] * 6}
+    found = TenantShares(alone, {"t1": [900.0, 0, 500, 500, 0, 500], "t2": [0.0, 0, 500, 500, 0, 500]}, seed=3)
+    assert found.idle_rounds() == [2, 5]
+    assert found.utilisation().minimum == 0
+    assert {tenant: of.minimum for tenant, of in found.f_utils().items()} == {"t1": 0, "t2": 0}
+    with pytest.raises(ValueError, match="one of them is above 0"):
+        found.jain()
+    assert shares(9, (500, 50)).idle_rounds() == []
+
+
 def test_tenants_of_which_one_was_not_measured_are_refused() -> None:
     with pytest.raises(ValueError, match="tenants alone are t1, together t2"):
         TenantShares({"t1": [1]}, {"t2": [1]}, 1)
