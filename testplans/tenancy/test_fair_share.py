@@ -149,7 +149,7 @@ def test_fair_share(
         for name, f_util in shares.f_utils().items():
             labels_of = {**alone[name].tenant.labels, **of_box, "meanwhile": what}
             measure("tenant.f_util", f_util, statistics=("mean",), **labels_of)
-        # Nothing has no shares: where nobody was served in a round, f-Util says so, and no index is measured.
+        # Nothing has no shares: where no tenant was served in a round, f-Util says so, and no index is measured.
         indices = {} if shares.idle_rounds() else {"jain": shares.jain(), "min_max": shares.min_max()}
         for name, of in {**indices, "utilisation": shares.utilisation()}.items():
             measure(f"fairness.{name}", of, statistics=("mean",), **of_box, meanwhile=what)

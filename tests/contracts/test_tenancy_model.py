@@ -88,7 +88,7 @@ scenarios:
         (("--scheduler", 'reflex:curve=[{"p95_us":5000}]'), "missing field"),
         (
             ("--scheduler", 'reflex:curve=[{"p95_us":5000,"tokens_per_s":1,"read_only_tokens_per_s":1}]'),
-            "nobody is served in the measured time, all together, by reflex",
+            "no tenant is served in the measured time, all together, by reflex",
         ),
         (("--scenario", "size"), "did you mean 'sizes'?"),
         (("--condition", "cleen"), "did you mean 'clean'?"),

@@ -221,8 +221,8 @@ def _outcome(cells: Sequence[_Cell], scheduler: str, found: Mapping[_Cell, Tenan
     rates = [[_rate(tenant.total) for tenant in found[one].tenants] for one in together]
     if idle := [one.seed for one, row in zip(together, rates, strict=True) if not any(row)]:
         raise BadInput(
-            f"scenario {scenario.name}: nobody is served in the measured time, all together, by {scheduler} with seed "
-            f"{idle[0]}; measure for longer, or give the scheduler other parameters"
+            f"scenario {scenario.name}: no tenant is served in the measured time, all together, by {scheduler} with "
+            f"seed {idle[0]}; measure for longer, or give the scheduler other parameters"
         )
     shares: Shares = shares_of(kinds, alone, rates, seed=together[0].seed)
     results = [found[one].tenants for one in together]

@@ -34,7 +34,7 @@ class TenantShares:
         self._rounds = Rounds(self._rows.tolist(), seed)
 
     def idle_rounds(self) -> list[int]:
-        """The rounds, from 1, in which nobody was served together: :meth:`jain`, :meth:`min_max` are undefined then."""
+        """The rounds, from 1, that served no tenant together: :meth:`jain` and :meth:`min_max` are undefined then."""
         _, together = self._split(self._rows)
         return [number for number, served in enumerate(together.sum(axis=-1), start=1) if served == 0]
 

@@ -151,7 +151,8 @@ def test_a_rack_is_healed_around_what_is_out(
     bench: BenchInService, rack: SimRack, clock: VirtualClock, journal: Journal
 ) -> None:
     bench.put_back({D01})
-    by_hand = journalled(whole(bench).equipment, ActRecorder(bench.lab, journal, "by hand"))
+    recorder = ActRecorder(bench.lab, journal, "by hand", disturbs=frozenset(bench.lab.drives))
+    by_hand = journalled(whole(bench).equipment, recorder)
     by_hand.power["server:srv2"].turn_off(_soon(clock))
     by_hand.fabric.apply(Open(frozenset({2})), _soon(clock))
     bench.take_out({SRV2})

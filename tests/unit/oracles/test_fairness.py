@@ -187,7 +187,7 @@ def test_tenants_that_starve_in_turns_have_no_fair_share() -> None:
     assert found.min_max().mean_ci95() == pytest.approx((1 / 9, 1 / 9))
 
 
-def test_rounds_in_which_nobody_was_served_have_no_index_and_are_named() -> None:
+def test_rounds_that_served_no_tenant_have_no_index_and_are_named() -> None:
     alone = {"t1": [1000.0] * 6, "t2": [1000.0] * 6}
     found = TenantShares(alone, {"t1": [900.0, 0, 500, 500, 0, 500], "t2": [0.0, 0, 500, 500, 0, 500]}, seed=3)
     assert found.idle_rounds() == [2, 5]
