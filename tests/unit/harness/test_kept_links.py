@@ -107,6 +107,16 @@ def test_the_power_that_a_link_takes_stays_on(world: World, part: str) -> None:
     assert port.told == [False]
 
 
+def test_a_drive_that_is_at_no_server_has_no_link_to_lose(world: World) -> None:
+    baseline = {
+        server: {port: at for port, at in ports.items() if at != "d03"} for server, ports in world.lab.baseline.items()
+    }
+    world.lab = world.lab.model_copy(update={"baseline": baseline})
+    acting = world.acting()
+    acting.power["switch"].turn_off(soon(clock=CLOCK))
+    assert not world.rack.equipment.power["switch"].is_on(soon(clock=CLOCK))
+
+
 @pytest.mark.parametrize(
     "spec", [FaultSpec("phy_drop", "d03", {"down_s": 0.01}), FaultSpec("phy_flap", "srv2.p0")], ids=str
 )

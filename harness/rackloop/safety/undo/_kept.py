@@ -69,7 +69,8 @@ class KeptLinks:
 
     def require_power(self, name: str) -> None:
         """Return where turning off the power of a part of the rack takes none away. Raises LinkKept."""
-        self._require_drives(reach_of(self._lab, Part.of_resource(name)).drives)
+        linked = {drive for server in self._lab.servers for drive in self._lab.drives_of(server)}
+        self._require_drives(linked & reach_of(self._lab, Part.of_resource(name)).drives)
 
     def _require(self, ports: Iterable[int]) -> None:
         self._require_drives(drive for port in ports for drive in self._by_port.get(port, ()))
