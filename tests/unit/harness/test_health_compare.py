@@ -221,6 +221,7 @@ def test_every_rule_about_messages_is_tried() -> None:
         "ata1: SATA link up 6.0 Gbps (SStatus 133 SControl 300)",
         "nvme nvme0: 1/0/0 default/read/poll queues",
         "pcieport 0000:00:11.0: pciehp: Slot(1): Card present",
+        "pcieport 0000:00:10.0: AER: enabled with IRQ 24",
         "EXT4-fs (sda1): mounted filesystem with ordered data mode. Quota mode: none.",
     ],
 )

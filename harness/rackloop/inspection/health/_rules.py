@@ -105,7 +105,7 @@ KERNEL_MESSAGES: Mapping[str, Rule] = {
             pattern=r"blocked for more than \d+ seconds|soft lockup|hard LOCKUP|rcu\w*:? .*stall",
         ),
         Rule(
-            "kernel.pcie_aer", "the PCIe link corrupts what it carries", _LAB, _LINK, pattern=r"\bAER: |PCIe Bus Error"
+            "kernel.pcie_aer", "the PCIe link corrupts what it carries", _LAB, _LINK, pattern=r"AER: [^e]|PCIe Bus Err"
         ),
         Rule(
             "kernel.medium_error",
