@@ -25,6 +25,8 @@ class Excuse(StrEnum):
 _LINK = frozenset({Excuse.LINK, Excuse.POWER})
 _POWER = frozenset({Excuse.POWER})
 _NEVER: frozenset[Excuse] = frozenset()
+# A port says as its kernel starts that it will report errors.
+_PCIE_ERROR = r"\bAER: (?!enabled with IRQ)|PCIe Bus Error"
 
 
 @dataclass(frozen=True)
@@ -104,9 +106,7 @@ KERNEL_MESSAGES: Mapping[str, Rule] = {
             _LINK,
             pattern=r"blocked for more than \d+ seconds|soft lockup|hard LOCKUP|rcu\w*:? .*stall",
         ),
-        Rule(
-            "kernel.pcie_aer", "the PCIe link corrupts what it carries", _LAB, _LINK, pattern=r"AER: [^e]|PCIe Bus Err"
-        ),
+        Rule("kernel.pcie_aer", "the PCIe link corrupts what it carries", _LAB, _LINK, pattern=_PCIE_ERROR),
         Rule(
             "kernel.medium_error",
             "a drive could not read or write a sector",
