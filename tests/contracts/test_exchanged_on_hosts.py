@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -15,20 +15,19 @@ from rackloop.lab import Lab, LabState, load_lab, once_online
 from rackloop.safety import Guard
 from rackloop.safety.leases import HeldLease, LeaseTerms, leased
 from rackloop.safety.store import open_store
-from rackloop.seed import Stream, stream
+from rackloop.seed import Stream
 from rackloop_drivers.open_blocks import open_blocks
 from rackloop_drivers.rackd import RackdControl
 from rackloop_labs import Bench, open_leased
 from tests.deadlines import CLOCK, soon
 from tests.discovered_rack import discovered_rack
-from tests.nbd_wire import NbdWire
+from tests.exchanges import NEVER, Exchanges, Round, play
 
 pytestmark = pytest.mark.usefixtures("own_machine")
 
-BLOCK = 4096
 # Two drives of one model, and what the simulated rack calls them.
 SERIALS = {"RL000001": "d01", "RL000003": "d03"}
-MOMENTS = ("never", "before it is opened", "when it is open")
+MOMENTS = (NEVER, "before it is opened", "when it is open")
 ROUNDS, NIGHTLY_ROUNDS = 8, 300
 
 
@@ -40,9 +39,7 @@ class ExchangedRack:
     held: HeldLease
     bench: Bench
     hand: RackdControl
-    nbd: Path
-    written: int = 0
-    wrong: list[str] = field(default_factory=list)
+    exchanges: Exchanges
 
     def exchange(self, serial: str) -> None:
         """Have this drive behind the port, and its server find it there."""
@@ -50,18 +47,11 @@ class ExchangedRack:
         self.hand.request("map", soon(60), pairs=[[self.lab.switch_port("srv1", "p0"), port]])
         once_online(self.bench.drive("srv1", "p0"), soon(60))
 
-    def holds(self, serial: str, at: int) -> bytes:
-        """What the drive itself has there, read beside the fabric."""
-        with NbdWire(self.nbd, f"drive.{SERIALS[serial]}") as wire:
-            error, data = wire.read(at, BLOCK)
-        assert error == 0
-        return data
-
     def round(self, number: int, chance: Stream) -> None:
         """A permission, a write under it, and at some moment of that, or never, an exchange."""
         meant, other = chance.sample(sorted(SERIALS), 2)
         moment = chance.choice(MOMENTS)
-        at, stamp = number % 1000 * BLOCK, f"{number:016}".encode() * (BLOCK // 16)
+        one = Round(number, SERIALS[meant], SERIALS[other], moment)
         self.exchange(meant)
         name = next(name for name, drive in self.lab.drives.items() if drive.serial == meant)
         drive, device = self.bench.drive("srv1", "p0"), self.bench.device("srv1", "p0")
@@ -72,15 +62,11 @@ class ExchangedRack:
                 with open_blocks(permit, CLOCK) as blocks:
                     if moment == "when it is open":
                         self.exchange(other)
-                    blocks.write(at, stamp)
+                    blocks.write(one.at, one.stamp)
                     is_done = True
             except RackloopError:
                 is_done = False
-        if self.holds(other, at) == stamp:
-            self.wrong.append(f"round {number}, exchanged {moment}: meant for {meant}, written to {other}")
-        if (self.holds(meant, at) == stamp) != is_done or is_done != (moment == "never"):
-            self.wrong.append(f"round {number}, exchanged {moment}: done is {is_done}")
-        self.written += is_done
+        self.exchanges.judge(one, is_done=is_done, may_be_done={moment == NEVER})
 
 
 @pytest.fixture
@@ -98,15 +84,13 @@ def rack(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Iterator[E
         endpoints = LabState.of("mock").endpoints()
         hand = RackdControl(Path(endpoints["control"]), CLOCK)
         stack.callback(hand.close)
-        yield ExchangedRack(lab, held, bench, hand, Path(endpoints["nbd"]))
+        yield ExchangedRack(lab, held, bench, hand, Exchanges(Path(endpoints["nbd"])))
 
 
 @pytest.mark.parametrize("rounds", [ROUNDS, pytest.param(NIGHTLY_ROUNDS, marks=pytest.mark.nightly)])
 def test_no_write_through_a_server_reaches_a_drive_that_was_exchanged_for_the_one_that_was_checked(
     rack: ExchangedRack, rounds: int
 ) -> None:
-    chance = stream(12, "exchanged drives")
-    for number in range(1, rounds + 1):
-        rack.round(number, chance)
-    assert rack.wrong == []
-    assert 0 < rack.written < rounds
+    play(rack, rounds)
+    assert rack.exchanges.wrong == []
+    assert 0 < rack.exchanges.written < rounds
