@@ -24,6 +24,8 @@ from typing import Any
 from rackloop.native import BIN_VARIABLE, find_binary
 
 SLOWER = 3.0
+SPREAD = 0.05
+"""How much sooner or later than its model says a simulated drive may be online, as a share."""
 # What docs/reference/rackd.md says of the stacks, in milliseconds.
 ONLINE_MS = {"vanilla": 200.0, "no_timeouts": 90.0, "warm_port": 10.0, "comreset": 1.0}
 # A rackd whose stacks take SLOWER times their time.
@@ -100,7 +102,7 @@ def slowed(folder: Path) -> Path:
     for file in rackd.parent.iterdir():
         (folder / file.name).symlink_to(file)
     stacks = {
-        name: {"online_ms": ms * SLOWER, "spread_ms": ms * SLOWER * 0.05, "phy_us": [300, 700]}
+        name: {"online_ms": ms * SLOWER, "spread_ms": ms * SLOWER * SPREAD, "phy_us": [300, 700]}
         for name, ms in ONLINE_MS.items()
     }
     stacks["comreset"]["untold_ms"] = ONLINE_MS["warm_port"] * SLOWER

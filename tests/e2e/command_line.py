@@ -204,10 +204,9 @@ class Results:
 
     def wait_for(self, kind: str, times: int) -> None:
         """Return once ``times`` events of ``kind`` stand in the stream, which somebody else is writing."""
+        wait_until(lambda: self.told(kind) >= times, lambda: f"{self.told(kind)} of {times} {kind} in {self.directory}")
+
+    def told(self, kind: str) -> int:
+        """The number of events of ``kind`` in the stream so far, which somebody else may be writing."""
         path = self.directory / "events.jsonl"
-        mark = f'"kind":"{kind}"'
-
-        def seen() -> int:
-            return path.read_text().count(mark) if path.exists() else 0
-
-        wait_until(lambda: seen() >= times, lambda: f"{seen()} of {times} {kind} in {path}")
+        return path.read_text().count(f'"kind":"{kind}"') if path.exists() else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -46,11 +46,12 @@ MOMENTS = [
 ]
 
 
-def started(rackloop: CommandLine, *arguments: str, after: int = 20) -> tuple[Running, Results]:
-    """An endless run that has done ``after`` acts to its rack."""
-    running = rackloop.start(
-        "run", rackloop.plan(ENDLESS, REMAP), "--lab", "mock", "--out", "out", "--seed", "5", *arguments
-    )
+def started(
+    rackloop: CommandLine, *arguments: str, after: int = 20, prefix: Sequence[str] = ()
+) -> tuple[Running, Results]:
+    """An endless run, under the program ``prefix`` where one is given, that has done ``after`` acts to its rack."""
+    plan = rackloop.plan(ENDLESS, REMAP)
+    running = rackloop.start("run", plan, "--lab", "mock", "--out", "out", "--seed", "5", *arguments, prefix=prefix)
     results = Results(rackloop.directory / "out")
     results.wait_for("act.announced", after)
     return running, results
@@ -97,9 +98,7 @@ if sys.orig_argv[1:3] == ["-m", "rackloop_cli.main"] and "run" in sys.orig_argv:
     atexit.register(interrupt)
 """
     (tmp_path / "sitecustomize.py").write_text(late)
-    plan = rackloop.plan(ENDLESS, REMAP)
-    running = rackloop.start("run", plan, "--lab", "mock", "--out", "out", prefix=("env", f"PYTHONPATH={tmp_path}"))
-    Results(rackloop.directory / "out").wait_for("act.announced", 1)
+    running, _ = started(rackloop, after=1, prefix=("env", f"PYTHONPATH={tmp_path}"))
     running.interrupt()
     ended = running.end()
     assert ended.status == 130, ended

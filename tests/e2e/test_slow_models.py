@@ -6,15 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.demo_verdicts import ONLINE_MS, SLOWER, slowed
+from benchmarks.demo_verdicts import ONLINE_MS, SLOWER, SPREAD, slowed
 from rackloop.native import BIN_VARIABLE
 from rackloop.plan import load_plan
 from tests.e2e.command_line import CommandLine, Results
 from tests.meta.tree import ROOT
 
 PLANS = ROOT / "testplans"
-# How much sooner or later than its model says a simulated drive may be online, at most.
-SPREAD = 0.05
 
 
 def test_the_law_of_each_stack_is_within_its_limit_and_that_of_a_slower_model_is_not() -> None:

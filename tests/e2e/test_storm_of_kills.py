@@ -83,17 +83,14 @@ class Storm:
 
     def wait_for_faults(self, out: str, phases: int) -> None:
         """Return once a run has told of so many phases of faults. Raises AssertionError where it ended instead."""
-        path = self._rackloop.directory / out / "events.jsonl"
-
-        def told(kind: str) -> int:
-            return path.read_text().count(f'"kind":"{kind}"') if path.exists() else 0
+        results = Results(self._rackloop.directory / out)
 
         def has_ended() -> str:
-            ended = Results(path.parent).of_kind("test.finished") if path.exists() else []
-            return f"{out}: {told('fault.phase')} of {phases} phases, {ended}"
+            ended = results.of_kind("test.finished") if results.told("test.finished") else []
+            return f"{out}: {results.told('fault.phase')} of {phases} phases, {ended}"
 
-        wait_until(lambda: told("fault.phase") >= phases or told("run.finished") > 0, has_ended)
-        assert told("run.finished") == 0, has_ended()
+        wait_until(lambda: results.told("fault.phase") >= phases or results.told("run.finished") > 0, has_ended)
+        assert results.told("run.finished") == 0, has_ended()
 
     def require_recorded(self, out: str, entries: list[Entry]) -> int:
         """Every act of a run that is in the journal is in its event stream, which can be read; how many faults are."""

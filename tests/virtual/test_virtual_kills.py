@@ -34,9 +34,7 @@ PHASES_OF_DRIVES = 2
 
 def has_told(kind: str, times: int, out: Path, running: Running) -> bool:
     """Whether a run has told of so many events of a kind, or has ended."""
-    path = out / "events.jsonl"
-    told = path.read_text().count(f'"kind":"{kind}"') if path.exists() else 0
-    return told >= times or running.process.poll() is not None
+    return Results(out).told(kind) >= times or running.process.poll() is not None
 
 
 @pytest.mark.parametrize("seed", [1500, 2500])
