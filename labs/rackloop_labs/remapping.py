@@ -37,9 +37,7 @@ def attach(bench: Bench, fabric: Fabric, drives: Mapping[ServerPort, str], deadl
 
     The servers are told before the switch is: a COMRESET on notice depends on it.
     """
-    change = _joining(bench, drives)
-    bench.announce(change.pairs.ports())
-    return fabric.apply(change, deadline)
+    return fabric.apply(_announced(bench, drives), deadline)
 
 
 def stage_attach(bench: Bench, fabric: Fabric, drives: Mapping[ServerPort, str], deadline: Deadline) -> Staged:
@@ -47,9 +45,15 @@ def stage_attach(bench: Bench, fabric: Fabric, drives: Mapping[ServerPort, str],
 
     Raises NotSupported where the switch takes no map ahead.
     """
-    switch, change = stager(fabric), _joining(bench, drives)
+    switch = stager(fabric)
+    return switch.stage(_announced(bench, drives), deadline)
+
+
+def _announced(bench: Bench, drives: Mapping[ServerPort, str]) -> Partial:
+    """The map that joins each server port with its drive; the servers have been told that it comes."""
+    change = _joining(bench, drives)
     bench.announce(change.pairs.ports())
-    return switch.stage(change, deadline)
+    return change
 
 
 def _joining(bench: Bench, drives: Mapping[ServerPort, str]) -> Partial:

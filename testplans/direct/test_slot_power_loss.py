@@ -35,8 +35,7 @@ pytestmark = pytest.mark.rackloop(
 
 def check(lab: Lab, _parameters: Mapping[str, Any]) -> None:
     """NotSupported where the power of no slot of a scratch drive can be switched, by the lab's description."""
-    kinds = {kind for drive, described in lab.drives.items() if described.scratch and (kind := _kind(lab, drive))}
-    reasons = {kind: refusal(lab, f"fault.{kind}") for kind in sorted(kinds)}
+    reasons = {kind: refusal(lab, f"fault.{kind}") for kind in sorted(set(_kinds(lab).values()))}
     if all(reasons.values()):
         why = "; ".join(filter(None, reasons.values())) or "none is of NVMe, or in an expander"
         raise NotSupported(f"no scratch drive of {lab.name} is in a slot whose power can be switched: {why}")
@@ -49,17 +48,22 @@ def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
 
 def faults(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
     """The drives whose slots can be switched."""
-    return [
-        f"{parameters['times']} {kind} of {drive}"
-        for drive, described in lab.drives.items()
-        if described.scratch and (kind := _kind(lab, drive))
-    ]
+    return [f"{parameters['times']} {kind} of {drive}" for drive, kind in _kinds(lab).items()]
 
 
 def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     """A disk spins up in ten seconds; a simulated one is faster."""
     each_s = 1.0 if lab.kind == "mock" else 15.0
     return each_s * len(faults(lab, parameters)) * float(parameters["times"])
+
+
+def _kinds(lab: Lab) -> dict[str, str]:
+    """The fault that cuts the power of each scratch drive whose slot may have a switch."""
+    return {
+        drive: kind
+        for drive, described in lab.drives.items()
+        if described.scratch and (kind := _kind(lab, drive)) is not None
+    }
 
 
 def _kind(lab: Lab, drive: str) -> str | None:
@@ -72,7 +76,8 @@ def _kind(lab: Lab, drive: str) -> str | None:
 def test_slot_power_loss(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
     """Cut the power of each slot."""
     drives = AttachedDrives(rack, int(parameters["checked"]))
-    slots = [(drive, kind) for drive in drives.servers if (kind := _kind(rack.lab, drive)) is not None]
+    kinds = _kinds(rack.lab)
+    slots = [(drive, kinds[drive]) for drive in drives.servers if drive in kinds]
     for drive in drives.servers:
         drives.identify(drive)
     for done, (drive, kind) in enumerate(slots):

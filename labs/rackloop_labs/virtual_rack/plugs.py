@@ -75,6 +75,7 @@ class Plugs:
         async with self._turn(socket):
             await socket.machine.unplug(_device(socket), _LET_GO_S)
         await self._forget(socket)
+        self._unsure.discard(socket.export)
 
     @asynccontextmanager
     async def _turn(self, socket: Socket) -> AsyncIterator[None]:
