@@ -21,7 +21,7 @@ use crate::tenants_result::TenantResult;
 /// Maximum number of requests at one instant: with a drive that takes no time, a limit in time is never reached.
 const TIMELESS: u64 = 1_000_000;
 
-/// A change of a tenant at a time.
+/// A change of a tenant at a time, in the order in which those of one instant happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Change {
     Disconnects,
@@ -77,7 +77,9 @@ pub struct Play<'a, T> {
     /// The server of their requests.
     pub target: T,
     sources: Vec<Source<'a>>,
-    changes: BinaryHeap<Reverse<(u64, usize, Change)>>,
+    /// Those of one instant in the order of their kinds: who leaves makes room for who joins, as the document's check has
+    /// it.
+    changes: BinaryHeap<Reverse<(u64, Change, usize)>>,
     /// By ticket; unused ones are in `free`.
     in_flight: Vec<InFlight>,
     free: Vec<usize>,
@@ -111,10 +113,10 @@ impl<'a, T: Target> Play<'a, T> {
                 }
             };
             let joins_ns = begin_ns + ns(load.joins_s);
-            changes.push(Reverse((joins_ns, number, Change::Joins)));
+            changes.push(Reverse((joins_ns, Change::Joins, number)));
             if let Some(disconnects_s) = load.disconnects_s {
                 let at_ns = begin_ns + ns(disconnects_s);
-                changes.push(Reverse((at_ns, number, Change::Disconnects)));
+                changes.push(Reverse((at_ns, Change::Disconnects, number)));
             }
             let drive = tenants.drive_of(number, drives);
             let seed = seed ^ (number as u64) << 32;
@@ -197,7 +199,7 @@ impl<'a, T: Target> Play<'a, T> {
         let (mut at_ns, mut before) = (self.target.now_ns(), self.completed);
         loop {
             let now_ns = self.target.now_ns();
-            while let Some(&Reverse((due_ns, number, change))) = self.changes.peek() {
+            while let Some(&Reverse((due_ns, change, number))) = self.changes.peek() {
                 if due_ns > now_ns {
                     break;
                 }
@@ -261,7 +263,7 @@ impl<'a, T: Target> Play<'a, T> {
                 if let Some(bursts) = source.load.bursts {
                     let at_ns = now_ns + ns(bursts.off_s);
                     self.changes
-                        .push(Reverse((at_ns, number, Change::BurstBegins)));
+                        .push(Reverse((at_ns, Change::BurstBegins, number)));
                 }
             }
             Change::Disconnects => {
@@ -316,7 +318,7 @@ impl<'a, T: Target> Play<'a, T> {
         if let Some(bursts) = source.load.bursts {
             let end_ns = now_ns + ns(bursts.on_s);
             self.changes
-                .push(Reverse((end_ns, number, Change::BurstEnds)));
+                .push(Reverse((end_ns, Change::BurstEnds, number)));
         }
         if source.gaps.is_some() {
             source.arrival_ns = now_ns as f64;
@@ -336,7 +338,7 @@ impl<'a, T: Target> Play<'a, T> {
             },
         }
         let at_ns = source.arrival_ns.ceil() as u64;
-        self.changes.push(Reverse((at_ns, number, Change::Arrives)));
+        self.changes.push(Reverse((at_ns, Change::Arrives, number)));
     }
 
     /// Bring a closed loop to its depth, or an open one to its credit.

@@ -4,6 +4,7 @@ use schedulers::{Parameters, Refusal};
 use serde::Deserialize;
 
 use crate::hardware::Hardware;
+use crate::play::ns;
 use crate::tenant_load::{check_seconds, TenantLoad};
 
 /// Tenants that share drives through a scheduler: one drive by itself, or those of a box.
@@ -97,11 +98,12 @@ impl Tenants {
         let mut changes = Vec::new();
         for (load, number) in self.tenants.iter().zip(0_usize..) {
             if self.drive_of(number, drives) == drive {
-                changes.push((load.joins_s, true, number));
-                changes.extend(load.disconnects_s.map(|at_s| (at_s, false, number)));
+                changes.push((ns(load.joins_s), true, number));
+                changes.extend(load.disconnects_s.map(|at_s| (ns(at_s), false, number)));
             }
         }
-        changes.sort_by(|one, other| one.partial_cmp(other).expect("checked numbers"));
+        // As they are played: by the nanosecond, and who leaves before who joins.
+        changes.sort_unstable();
         let mut scheduler = self.scheduler.start();
         let mut ids = vec![None; self.tenants.len()];
         for (_, joins, number) in changes {

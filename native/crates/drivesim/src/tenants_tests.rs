@@ -175,6 +175,23 @@ fn a_tenant_that_disconnects_leaves_its_share_to_the_others() {
 }
 
 #[test]
+fn at_one_instant_who_leaves_makes_room_for_who_joins() {
+    // The curve has 850,000 tokens a second for readers: there is room for one of them.
+    let reserves = |name: &str| {
+        json!({"name": name, "read_only": true,
+                                       "slo": {"iops": 500_000, "read_percent": 100, "p95_us": 500}})
+    };
+    let joins = json!({"tenant": reserves("new"), "joins_s": 0.05});
+    let leaves = json!({"tenant": reserves("old"), "disconnects_s": 0.05});
+    let reflex = json!({"kind": "reflex"});
+    let result = run_on(&mut drive(), &two(&reflex, &joins, &leaves)).unwrap();
+    assert!(iops(&result, 0) > 0.0 && iops(&result, 1) > 0.0, "{result}");
+    let later = json!({"tenant": reserves("old"), "disconnects_s": 0.06});
+    let refused = document(&two(&reflex, &joins, &later)).unwrap_err();
+    assert!(refused.contains("CANTMEETSLO: tenant \"new\""), "{refused}");
+}
+
+#[test]
 fn a_seed_gives_a_run_and_leaves_nothing_in_flight() {
     for kind in schedulers::Parameters::KINDS {
         let a = json!({"read_percent": 50, "arrivals": {"per_second": 30_000}});
