@@ -114,6 +114,11 @@ impl Load {
             if offset % sector_bytes != 0 {
                 return Err(format!("region.offset {offset} does not begin a sector"));
             }
+            if length % sector_bytes != 0 {
+                return Err(format!(
+                    "region.length {length} is not a number of sectors of {sector_bytes} bytes"
+                ));
+            }
             if offset.checked_add(length).is_none_or(|end| end > bytes) {
                 return Err(format!(
                     "region.offset {offset} and region.length {length} go beyond the drive's {bytes} bytes"

@@ -142,6 +142,9 @@ impl TenantLoad {
             // Any size will do: it is the region that is looked at.
             self.load(sector_bytes).check(bytes, sector_bytes)?;
             trace.check(sector_bytes, self.region_in(bytes))?;
+            if self.arrivals.is_none() {
+                trace.check_pace()?;
+            }
         }
         if let Some(Bursts { on_s, off_s }) = self.bursts {
             check_seconds("bursts.on_s", on_s)?;

@@ -254,3 +254,35 @@ fn a_trace_that_cannot_be_replayed_is_told_by_its_line() {
     keys["arrivals"] = Value::Null;
     assert!(load(&keys).unwrap_err().contains("bursts do not go with"));
 }
+
+#[test]
+fn a_trace_without_time_is_not_repeated_at_its_own_pace() {
+    let good = r#"{"t_ns": 5, "op": 0, "offset_bytes": 0, "size_bytes": 512}"#;
+    let later = r#"{"t_ns": 7, "op": 0, "offset_bytes": 0, "size_bytes": 512}"#;
+    for (name, lines, speed, lap) in [
+        (
+            "at-once",
+            &[good, good, good][..],
+            1.0,
+            Some("3 requests take 0 ns"),
+        ),
+        ("one", &[good][..], 1.0, Some("1 requests take 0 ns")),
+        (
+            "fast",
+            &[good, later][..],
+            10.0,
+            Some("2 requests take 0.4 ns"),
+        ),
+        ("in-time", &[good, later][..], 1.0, None),
+    ] {
+        let trace = Written::new(name, lines);
+        let mut keys = trace.keys(&json!({"repeat": true, "speed": speed}));
+        assert!(load(&keys).is_ok(), "{name}: a closed loop paces itself");
+        keys["arrivals"] = Value::Null;
+        let refused = load(&keys).err();
+        assert_eq!(refused.is_some(), lap.is_some(), "{name}: {refused:?}");
+        if let Some(lap) = lap {
+            assert!(refused.unwrap().contains(lap), "{name}");
+        }
+    }
+}

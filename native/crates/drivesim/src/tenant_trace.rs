@@ -147,6 +147,19 @@ impl Replay {
         Ok(())
     }
 
+    /// Refuse to repeat a trace at its own pace where that is more than a request a nanosecond, as where all have one time.
+    pub fn check_pace(&self) -> Result<(), String> {
+        let (count, lap_ns) = (self.requests.len(), self.lap_ns() / self.speed);
+        if !self.repeats || count as f64 <= lap_ns {
+            return Ok(());
+        }
+        Err(format!(
+            "trace {}: its {count} requests take {lap_ns} ns at this speed, too few to repeat them at their own pace; give \
+             arrivals, or leave repeat out",
+            self.path.display()
+        ))
+    }
+
     /// Whether it writes.
     pub fn has_writes(&self) -> bool {
         self.requests.iter().any(|one| one.kind == Kind::Write)
@@ -156,7 +169,7 @@ impl Replay {
     fn lap_ns(&self) -> f64 {
         let last_ns = self.requests[self.requests.len() - 1].at_ns;
         let whole_ns = (last_ns - self.requests[0].at_ns) as f64;
-        whole_ns + (whole_ns / (self.requests.len() - 1).max(1) as f64).max(1.0)
+        whole_ns + whole_ns / (self.requests.len() - 1).max(1) as f64
     }
 }
 

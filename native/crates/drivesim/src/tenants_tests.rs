@@ -238,6 +238,10 @@ fn what_is_wrong_is_named() {
             "tenant \"a\" has joined already",
         ),
         (
+            json!({"tenants": [tenant("a", &json!({"region": {"offset": 0, "length": (1 << 20) + 1}}))]}),
+            "tenant \"a\": region.length 1048577 is not a number of sectors of 512 bytes",
+        ),
+        (
             json!({"tenants": [tenant("a", &json!({"region": {"offset": 0, "length": 8 << 20}}))]}),
             "tenant \"a\": region.offset 0 and region.length 8388608 go beyond the drive's 4194304",
         ),

@@ -28,7 +28,10 @@ pub struct Entry {
     generation: u32,
     next: u32,
     pub arrived_ns: u64,
+    /// The time it reached the drive.
     pub dispatched_ns: u64,
+    /// The time it left the scheduler.
+    pub sent_ns: u64,
     /// The scheduler's own note: a tag, a slot.
     pub mark: u64,
 }
@@ -245,6 +248,7 @@ impl<T> Ledger<T> {
                 next: NONE,
                 arrived_ns: 0,
                 dispatched_ns: 0,
+                sent_ns: 0,
                 mark: 0,
             });
             (self.entries.len() - 1) as u32
@@ -269,7 +273,7 @@ impl<T> Ledger<T> {
     pub fn dispatch(&mut self, index: u32, now_ns: u64) -> RequestId {
         let entry = &mut self.entries[index as usize];
         entry.place = Place::AtDrive;
-        entry.dispatched_ns = now_ns;
+        (entry.dispatched_ns, entry.sent_ns) = (now_ns, now_ns);
         let (tenant, generation) = (entry.tenant, entry.generation);
         self.queued -= 1;
         self.at_drive += 1;

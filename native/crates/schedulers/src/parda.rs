@@ -78,6 +78,8 @@ pub struct Client {
 /// Windows of clients.
 ///
 /// Invariants, from the control equation and its analysis in the paper:
+/// - the latency is that a client sees: of all that lies between its sending a request and the answer, waiting at the
+///   drive among it;
 /// - a client has as many requests at the drive as its window allows, rounded down, and never more;
 /// - a window stays within its bounds;
 /// - at a constant latency L above the threshold it converges to beta / (1 - threshold / L), and is proportional to
@@ -192,7 +194,7 @@ impl Policy for Parda {
         now_ns: u64,
     ) -> Option<u32> {
         let entry = ledger.entry(index);
-        let (tenant, latency_ns) = (entry.tenant, now_ns - entry.dispatched_ns);
+        let (tenant, latency_ns) = (entry.tenant, now_ns - entry.sent_ns);
         if outcome == Outcome::Succeeded {
             self.sample(&mut ledger.member_mut(tenant).state, latency_ns, now_ns);
         }

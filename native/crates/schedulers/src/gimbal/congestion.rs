@@ -49,7 +49,8 @@ pub struct RateControl {
     rate: f64,
     latencies: [Latency; 2],
     window_bytes: u64,
-    window_since_ns: u64,
+    /// From the first dispatch of all on.
+    window_since_ns: Option<u64>,
     completed_bytes: u64,
     completion_rate: Option<f64>,
 }
@@ -72,7 +73,7 @@ impl RateControl {
             rate: parameters.rate_mib_s * MIB,
             latencies: [latency; 2],
             window_bytes: u64::from(parameters.completion_window_mib) << 20,
-            window_since_ns: 0,
+            window_since_ns: None,
             completed_bytes: 0,
             completion_rate: None,
         }
@@ -105,9 +106,7 @@ impl RateControl {
 
     /// Begin the completion rate's time with the first dispatch.
     pub fn begin(&mut self, now_ns: u64) {
-        if self.completed_bytes == 0 && self.completion_rate.is_none() {
-            self.window_since_ns = now_ns;
-        }
+        self.window_since_ns.get_or_insert(now_ns);
     }
 
     /// Move the rate by a completion; returns the congestion.
@@ -119,11 +118,12 @@ impl RateControl {
         now_ns: u64,
     ) -> Congestion {
         self.completed_bytes += u64::from(bytes);
-        if self.completed_bytes >= self.window_bytes && now_ns > self.window_since_ns {
-            let seconds = (now_ns - self.window_since_ns) as f64 / 1e9;
+        let since_ns = *self.window_since_ns.get_or_insert(now_ns);
+        if self.completed_bytes >= self.window_bytes && now_ns > since_ns {
+            let seconds = (now_ns - since_ns) as f64 / 1e9;
             self.completion_rate = Some(self.completed_bytes as f64 / seconds);
             self.completed_bytes = 0;
-            self.window_since_ns = now_ns;
+            self.window_since_ns = Some(now_ns);
         }
         let latency = &mut self.latencies[operation as usize];
         let size = f64::from(bytes);
@@ -204,7 +204,9 @@ mod tests {
     #[test]
     fn an_overloaded_drive_gets_what_it_completes() {
         let mut control = control();
+        // Others that are dispatched before the first completion do not move the beginning.
         control.begin(0);
+        control.begin(50_000_000);
         // 16 MiB in 0.1 s are 160 MiB a second.
         for request in 1..=128_u64 {
             let now_ns = request * 100_000_000 / 128;

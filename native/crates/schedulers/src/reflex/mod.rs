@@ -39,7 +39,8 @@ impl Account {
 /// - a request costs ceil(size / 4 KiB) tokens, a write that many times the write cost (section 3.2.1);
 /// - the reservations of all objectives together never exceed the curve at the strictest of them: a tenant that would
 ///   break this is refused with `CANTMEETSLO` (section 4.3);
-/// - best-effort tenants share equally what is not reserved (section 3.2.2);
+/// - best-effort tenants share equally what is not reserved (section 3.2.2), and those of a thread are first at the
+///   donations in turns;
 /// - a latency-critical tenant sends while it owes no more than the deficit limit, so over any time it spends at most its
 ///   reservation, the tokens it kept, the deficit limit and one request;
 /// - it keeps its last increments of tokens and a tenth of what exceeds them, and donates the rest (algorithm 1);
@@ -145,9 +146,10 @@ impl Reflex {
         }
         self.threads.donate(donated);
         let seats = ledger.seats();
-        let first = self.threads.turn(thread);
+        let begin = self.threads.turn(thread);
+        let mut first = None;
         for turn in 0..seats {
-            let tenant = (first + turn) % seats;
+            let tenant = (begin + turn) % seats;
             let Some(member) = ledger.try_member_mut(tenant) else {
                 continue;
             };
@@ -155,6 +157,7 @@ impl Reflex {
             if account.is_latency_critical || account.thread != thread || account.queue.is_empty() {
                 continue;
             }
+            first.get_or_insert(tenant);
             let mut tokens = account.tokens + account.tokens_per_ns * elapsed_ns;
             self.send(ledger, tenant, &mut tokens, None);
             // What is missing for its next requests comes out of the donations.
@@ -173,7 +176,7 @@ impl Reflex {
             }
             account.tokens = tokens;
         }
-        self.threads.end(thread, seats);
+        self.threads.end(thread, first);
     }
 
     /// Pass over the rounds without requests: objectives fill up what they keep, and there is no best effort.

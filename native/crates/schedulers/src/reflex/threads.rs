@@ -4,7 +4,7 @@
 #[derive(Debug, Clone)]
 struct Thread {
     rounded_ns: u64,
-    /// The tenant with which its next round begins.
+    /// The seat with which its next round of best effort begins.
     turn: u32,
     /// Whether it has run a round since the donations were last discarded.
     has_run: bool,
@@ -59,7 +59,7 @@ impl Threads {
         elapsed_ns
     }
 
-    /// The tenant with which the round of a thread begins.
+    /// The seat with which a thread's round of best effort begins: the one behind the tenant that was first in the last.
     pub fn turn(&self, thread: u32) -> u32 {
         self.threads[thread as usize].turn
     }
@@ -81,10 +81,10 @@ impl Threads {
         self.bucket
     }
 
-    /// End a round of a thread; the last one of all empties the bucket.
-    pub fn end(&mut self, thread: u32, seats: u32) {
+    /// End a round of a thread, in which best effort began with the tenant `first`; the last one of all empties the bucket.
+    pub fn end(&mut self, thread: u32, first: Option<u32>) {
         let ended = &mut self.threads[thread as usize];
-        ended.turn = (ended.turn + 1) % seats.max(1);
+        ended.turn = first.map_or(ended.turn, |first| first + 1);
         ended.has_run = true;
         if self.threads.iter().all(|thread| thread.has_run) {
             self.bucket = 0.0;
@@ -125,7 +125,7 @@ mod tests {
                 1000,
                 "each of its own round time"
             );
-            threads.end(thread, 1);
+            threads.end(thread, None);
             order.push((due_ns, thread));
         }
         let expected = [
@@ -144,17 +144,17 @@ mod tests {
         let mut threads = Threads::new(3, 1000);
         threads.donate(10.0);
         for (thread, left) in [(0, 10.0), (0, 10.0), (2, 10.0), (1, 0.0)] {
-            threads.end(thread, 1);
+            threads.end(thread, None);
             assert_eq!(threads.donated(), left);
         }
         threads.donate(4.0);
         assert_eq!((threads.take(3.0), threads.take(3.0)), (3.0, 1.0));
         threads.donate(4.0);
         for thread in [2, 2, 1] {
-            threads.end(thread, 1);
+            threads.end(thread, None);
             assert_eq!(threads.donated(), 4.0);
         }
-        threads.end(0, 1);
+        threads.end(0, None);
         assert_eq!(threads.donated(), 0.0);
     }
 

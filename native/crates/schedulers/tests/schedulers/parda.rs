@@ -43,6 +43,25 @@ fn a_window_follows_the_control_equation() {
 }
 
 #[test]
+fn a_client_s_latency_has_the_wait_at_the_drive() {
+    let mut parda = start(
+        json!({"kind": "parda", "alpha": 0, "gamma": 0.5, "beta": 4, "window_max": 64,
+                                 "latency_threshold_us": 500, "period_ms": 10}),
+    );
+    let id = parda.join(&Tenant::named("a"), 0).unwrap();
+    for end_ns in [MS, 11 * MS] {
+        arrive(&mut *parda, id, read(4096), end_ns - MS);
+        let Decision::Dispatch(dispatch) = parda.next(end_ns - MS) else {
+            panic!("the window is open")
+        };
+        // Nine tenths of it were spent before the drive took it.
+        let done = parda.complete_measured(dispatch.id, Outcome::Succeeded, 100 * US, end_ns);
+        assert_eq!(done.unwrap().latency_ns, 100 * US);
+    }
+    assert_eq!(window(&*parda, 0), 50.0, "as with 1000 us at the drive");
+}
+
+#[test]
 fn it_settles_where_the_equation_does() {
     // w* = b / (1 - L* / L): at 625 us against 500 us that is 4 / (1 - 0.8) = 20.
     let mut parda = start(json!({"kind": "parda"}));

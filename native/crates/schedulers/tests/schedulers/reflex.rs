@@ -218,6 +218,37 @@ fn what_a_best_effort_tenant_leaves_goes_to_the_next() {
 }
 
 #[test]
+fn best_effort_tenants_are_first_at_donations_in_turns() {
+    let mut scheduler = start(plain());
+    let mut busy = Vec::new();
+    // Tenants with objectives have the seats between them, and ask for nothing.
+    for name in ["b", "idle 1", "idle 2", "c"] {
+        if name.starts_with("idle") {
+            scheduler
+                .join(&critical(name, 40_000, 100, 500), 0)
+                .unwrap();
+        } else {
+            busy.push(scheduler.join(&Tenant::named(name), 0).unwrap());
+        }
+    }
+    for _ in 0..10_000 {
+        for &tenant in &busy {
+            arrive(&mut *scheduler, tenant, read(4096), 0);
+        }
+    }
+    let mut sent = [0_u32; 2];
+    for round in 1..=104 {
+        for one in dispatched(&mut *scheduler, round * MS) {
+            sent[usize::from(one.tenant == busy[1])] += 1;
+        }
+    }
+    // The four rounds at the beginning donate less, as the idle ones fill up; then each has its 10 of all rounds and 80 of
+    // every other one.
+    assert!(sent[0].abs_diff(sent[1]) <= 80, "{sent:?}");
+    assert!(sent[0] + sent[1] >= 9_600, "{sent:?}");
+}
+
+#[test]
 fn idleness_is_no_credit() {
     let mut scheduler = start(plain());
     let a = scheduler.join(&critical("a", 10_000, 100, 500), 0).unwrap();
