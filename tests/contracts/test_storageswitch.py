@@ -354,3 +354,13 @@ def test_an_objective_that_cannot_be_met_is_refused_with_the_arithmetic() -> Non
     slo = {"iops": 1e8, "read_percent": 100, "p95_us": 500}
     said = refused(scheduler={"kind": "reflex"}, tenants=[{"name": "a", "slo": slo}])
     assert 'tenant "a": CANTMEETSLO' in said
+
+
+def test_a_tenant_has_no_more_than_its_connections(switch: RunningSwitch) -> None:
+    with ExitStack() as stack:
+        for _ in range(128):
+            stack.enter_context(NbdWire(switch.nbd, "a"))
+        with NbdWire(switch.nbd, "a") as one_more, pytest.raises((EOFError, ConnectionError)):
+            one_more.read(0, 4096)
+        with NbdWire(switch.nbd, "b") as b:
+            assert b.read(0, 4096)[0] == 0

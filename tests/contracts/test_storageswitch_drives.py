@@ -53,6 +53,24 @@ def test_a_file_is_reached_as_it_was_asked_for(access: str, image: Path) -> None
     assert image.read_bytes()[SHARE : SHARE + len(expected)] == bytes(expected)
 
 
+def test_zeroes_are_written_at_their_price_where_a_scheduler_shares(image: Path) -> None:
+    changes = {"drive": {"kind": "file", "path": str(image)}, "scheduler": {"kind": "gimbal"}}
+    with running_switch(two_tenants(**changes)) as switch, NbdWire(switch.nbd, "a") as a:
+        assert a.write(0, b"x" * 8192) == 0
+        assert a.plain(WRITE_ZEROES, 0, 4096) == EINVAL
+        listed = subprocess.run(["nbdinfo", "--json", switch.uri("a")], capture_output=True, check=True, timeout=60)
+        offered = json.loads(listed.stdout)["exports"][0]
+        assert (offered["can_zero"], offered["can_trim"], offered["can_flush"]) == (False, True, True)
+        assert a.plain(TRIM, 4096, 4096) == 0
+        # A client that copies a hole writes it.
+        hole = image.with_name("hole")
+        with hole.open("wb") as file:
+            file.truncate(8192)
+        subprocess.run(["nbdcopy", str(hole), switch.uri("a")], check=True, timeout=60)
+        assert a.read(0, 8192) == (0, bytes(8192))
+        assert switch.scheduler()["tenants"][0]["written_bytes"] == 2 * 8192
+
+
 def test_a_ring_takes_more_requests_than_it_has_places(image: Path) -> None:
     drive = {"kind": "file", "path": str(image), "access": "ring", "depth": 3}
     with running_switch(two_tenants(drive=drive)) as switch:

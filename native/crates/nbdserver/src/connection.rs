@@ -1,7 +1,7 @@
-//! A client connection: replies from several threads, and limits on waiting requests.
+//! A client connection: replies from several threads.
 
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::thread;
 
@@ -9,10 +9,7 @@ use parking_lot::{Condvar, Mutex};
 use socket2::Socket;
 
 use crate::reply::Style;
-
-/// Limits of one client's waiting requests; beyond them its further requests stay in its socket.
-pub const WAITING_REQUESTS: usize = 4096;
-pub const WAITING_BYTES: usize = 256 << 20;
+use crate::room::Room;
 
 /// Bytes of replies queued for another thread before their producer waits.
 const LEFT_BYTES: usize = 4 << 20;
@@ -25,23 +22,6 @@ struct Outbox {
     left: Vec<u8>,
 }
 
-/// A client's waiting requests and replies, which together are limited: see [`Pending`](crate::Pending).
-#[derive(Default)]
-pub struct Waiting {
-    pub requests: usize,
-    pub bytes: usize,
-    /// Bytes of replies that the client has not read.
-    pub unread: usize,
-}
-
-impl Waiting {
-    /// Whether another request may be accepted. A single one may have any size.
-    pub fn has_room_for(&self, bytes: usize) -> bool {
-        let others = self.bytes + self.unread;
-        self.requests < WAITING_REQUESTS && (others == 0 || others + bytes <= WAITING_BYTES)
-    }
-}
-
 /// A client that requests are answered to.
 pub struct Connection {
     socket: Socket,
@@ -50,22 +30,23 @@ pub struct Connection {
     closed: AtomicBool,
     outbox: Mutex<Outbox>,
     outbox_taken: Condvar,
-    pub(crate) waiting: Mutex<Waiting>,
-    pub(crate) fewer_wait: Condvar,
+    pub(crate) room: Arc<Room>,
+    /// Bytes of its replies that take room because they were not read.
+    unread: AtomicUsize,
 }
 
 impl Connection {
-    /// The client of a socket, once negotiation has ended.
+    /// The client of a socket, once negotiation has ended. What waits of it takes room of `room`.
     #[must_use]
-    pub fn new(socket: Socket, style: Style) -> Self {
+    pub fn new(socket: Socket, style: Style, room: Arc<Room>) -> Self {
         Self {
             socket,
             style,
             closed: AtomicBool::new(false),
             outbox: Mutex::default(),
             outbox_taken: Condvar::new(),
-            waiting: Mutex::default(),
-            fewer_wait: Condvar::new(),
+            room,
+            unread: AtomicUsize::new(0),
         }
     }
 
@@ -129,7 +110,7 @@ impl Connection {
             let mut outbox = self.outbox.lock();
             if taken < sending.len() {
                 let rest = &sending[taken..];
-                self.waiting.lock().unread += rest.len();
+                self.keep(rest.len());
                 outbox.left.splice(..0, rest.iter().copied());
                 drop(outbox);
                 return self.start_flusher();
@@ -181,13 +162,19 @@ impl Connection {
     /// Queue replies for the sending thread.
     fn leave(&self, outbox: &mut Outbox, replies: &[u8]) {
         outbox.left.extend_from_slice(replies);
-        self.waiting.lock().unread += replies.len();
+        self.keep(replies.len());
+    }
+
+    /// Account for queued replies that wait.
+    fn keep(&self, bytes: usize) {
+        self.unread.fetch_add(bytes, Ordering::Relaxed);
+        self.room.keep(bytes);
     }
 
     /// Account for queued replies that have been sent.
     fn taken(&self, bytes: usize) {
-        self.waiting.lock().unread -= bytes;
-        self.fewer_wait.notify_all();
+        self.unread.fetch_sub(bytes, Ordering::Relaxed);
+        self.room.read(bytes);
     }
 
     fn close_on_error(&self, sent: io::Result<()>) -> io::Result<()> {
@@ -202,11 +189,10 @@ impl Connection {
         self.closed.store(true, Ordering::Relaxed);
         // It fails only if the peer is gone already.
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
-        // Under the locks, so that no thread checks the flag before and waits after.
+        // Under the lock, so that no thread checks the flag before and waits after.
         drop(self.outbox.lock());
         self.outbox_taken.notify_all();
-        drop(self.waiting.lock());
-        self.fewer_wait.notify_all();
+        self.room.wake();
     }
 
     /// Whether it is closed.
@@ -223,6 +209,13 @@ impl Connection {
     }
 }
 
+impl Drop for Connection {
+    /// Replies that were never read take no room of others any more.
+    fn drop(&mut self) {
+        self.room.read(*self.unread.get_mut());
+    }
+}
+
 const MSG_DONTWAIT: i32 = 0x40;
 
 #[cfg(test)]
@@ -233,9 +226,13 @@ pub mod tests {
     use super::*;
 
     pub fn pair() -> (Arc<Connection>, UnixStream) {
+        pair_in(Arc::default())
+    }
+
+    pub fn pair_in(room: Arc<Room>) -> (Arc<Connection>, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         (
-            Arc::new(Connection::new(ours.into(), Style::Simple)),
+            Arc::new(Connection::new(ours.into(), Style::Simple, room)),
             theirs,
         )
     }

@@ -14,6 +14,7 @@ mod pending;
 mod refusal;
 mod reply;
 mod requests;
+mod room;
 mod service;
 mod session;
 
@@ -26,5 +27,6 @@ pub use pending::{Body, Gathering, Pending};
 pub use refusal::refusal;
 pub use reply::Style;
 pub use requests::{Came, Intake, Requests};
+pub use room::Room;
 pub use service::Service;
 pub use session::serve_client;

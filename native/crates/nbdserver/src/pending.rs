@@ -103,11 +103,7 @@ impl<J> Pending<J> {
 
 impl<J> Drop for Pending<J> {
     fn drop(&mut self) {
-        let mut waiting = self.connection.waiting.lock();
-        waiting.requests -= 1;
-        waiting.bytes -= self.bytes;
-        drop(waiting);
-        self.connection.fewer_wait.notify_all();
+        self.connection.room.leave(self.bytes);
     }
 }
 
@@ -122,7 +118,7 @@ fn data_bytes(request: &Request) -> usize {
 impl Connection {
     /// Whether this request could be deferred now without blocking.
     pub(crate) fn has_room_for(&self, request: &Request) -> bool {
-        self.waiting.lock().has_room_for(data_bytes(request))
+        self.room.fits(data_bytes(request))
     }
 
     /// Defer a request; blocks while the client has too many of them or too many unread answers.
@@ -134,13 +130,7 @@ impl Connection {
         came_ns: u64,
     ) -> Pending<J> {
         let bytes = data_bytes(request);
-        let mut waiting = self.waiting.lock();
-        while !waiting.has_room_for(bytes) && !self.is_closed() {
-            self.fewer_wait.wait(&mut waiting);
-        }
-        waiting.requests += 1;
-        waiting.bytes += bytes;
-        drop(waiting);
+        self.room.enter(bytes, || self.is_closed());
         Pending {
             job,
             came_ns,
@@ -195,8 +185,8 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::connection::tests::pair;
-    use crate::connection::WAITING_BYTES;
+    use crate::connection::tests::{pair, pair_in};
+    use crate::room::WAITING_BYTES;
 
     fn request(command: u16, cookie: u64, length: usize) -> Request {
         Request {
@@ -246,11 +236,11 @@ mod tests {
         let waiting = connection.clone();
         let third = thread::spawn(move || drop(read(&waiting)));
         // Only this admits the third: no request waits, and the replies fill the client's limit.
-        assert_eq!(connection.waiting.lock().requests, 0);
-        assert!(!connection.waiting.lock().has_room_for(WAITING_BYTES / 2));
+        assert_eq!(connection.room.counts().0, 0);
+        assert!(!connection.room.fits(WAITING_BYTES / 2));
         io::copy(&mut client.by_ref().take(replies as u64), &mut io::sink()).unwrap();
         third.join().unwrap();
-        assert_eq!(connection.waiting.lock().unread, 0);
+        assert_eq!(connection.room.counts(), (0, 0, 0));
     }
 
     #[test]
@@ -265,6 +255,27 @@ mod tests {
         let second = thread::spawn(move || drop(defer(&waiting)));
         drop(first);
         second.join().unwrap();
-        assert_eq!(connection.waiting.lock().requests, 0);
+        assert_eq!(connection.room.counts(), (0, 0, 0));
+    }
+
+    #[test]
+    fn connections_that_share_a_room_wait_for_one_another() {
+        let (first, _unread) = pair_in(Arc::default());
+        let (second, _client) = pair_in(first.room.clone());
+        let read = |connection: &Arc<Connection>| {
+            let all = request(cmd::READ, 1, WAITING_BYTES);
+            connection.defer(&all, (), &[], 0)
+        };
+        let mut pending = read(&first);
+        assert!(matches!(pending.bytes(), Bytes::Fill(_)));
+        pending.answer(Ok(()));
+        let waiting = second.clone();
+        let other = thread::spawn(move || drop(read(&waiting)));
+        // No request waits: it is what the first one's client does not read that keeps the other out.
+        assert!(!second.room.fits(WAITING_BYTES));
+        first.close();
+        drop(first);
+        other.join().unwrap();
+        assert_eq!(second.room.counts(), (0, 0, 0));
     }
 }

@@ -7,11 +7,17 @@ use nbd::proto::Request;
 use crate::bytes::Bytes;
 use crate::connection::Connection;
 use crate::pending::Pending;
+use crate::room::Room;
 
 /// The server's work on the requests of one client. Error numbers are those of [`nbd::proto::errno`].
 pub trait Service {
     /// A request in the server's own terms.
     type Job;
+
+    /// The room that what waits of the client takes; its own, unless several connections share one.
+    fn room(&self) -> Arc<Room> {
+        Arc::default()
+    }
 
     /// The job of a request, or the error number of an invalid one.
     fn job(&self, request: &Request) -> Result<Self::Job, u32>;

@@ -42,7 +42,7 @@ pub fn serve_client<E: Exports, S: Service>(
 
 /// Serve requests until the client disconnects or breaks the protocol.
 fn serve<S: Service>(socket: &Socket, inbox: Inbox, style: Style, service: S) -> io::Result<()> {
-    let connection = Arc::new(Connection::new(socket.try_clone()?, style));
+    let connection = Arc::new(Connection::new(socket.try_clone()?, style, service.room()));
     let mut session = Session {
         service,
         connection: &connection,

@@ -9,6 +9,9 @@ use crate::job::{Done, Pending, Work};
 use crate::share::{Share, Told, Watch};
 use crate::statistics::Statistics;
 
+/// Connections of a tenant at a time.
+const MOST_CONNECTIONS: usize = 128;
+
 /// A tenant that may connect.
 #[derive(Default)]
 pub struct Member {
@@ -47,6 +50,12 @@ impl Core {
     /// Count a connection of a tenant, which joins by its first.
     pub fn connect(&mut self, index: usize, tenant: &Tenant, now_ns: u64) -> Result<(), Refusal> {
         let member = &mut self.members[index];
+        if member.connections == MOST_CONNECTIONS {
+            return Err(Refusal::Invalid(format!(
+                "tenant {:?} has {MOST_CONNECTIONS} connections already",
+                tenant.name
+            )));
+        }
         if member.id.is_none() {
             member.id = Some(self.scheduler.join(tenant, now_ns)?);
         }

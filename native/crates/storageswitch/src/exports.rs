@@ -30,9 +30,17 @@ impl Seat {
         let (shard, tenant) = (&self.shard, self.tenant);
         let only_reads = shard.tenants[tenant].tenant.only_reads();
         let drive = &shard.drive;
+        let mut flags = drive.flags;
+        if only_reads {
+            flags |= flag::READ_ONLY;
+        }
+        if shard.shares() {
+            // They would fill the drive as writes do, at no charge: clients write the zeroes instead.
+            flags &= !flag::SEND_WRITE_ZEROES;
+        }
         Offer {
             bytes: shard.regions[tenant].bytes,
-            flags: drive.flags | if only_reads { flag::READ_ONLY } else { 0 },
+            flags,
             minimum_block: drive.minimum_block,
             preferred_block: PREFERRED_BLOCK.max(drive.minimum_block),
             maximum_block: drive.maximum_block,

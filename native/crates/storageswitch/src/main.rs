@@ -37,13 +37,14 @@ use crate::switch::Switch;
 const HELP: &str = "\
 storageswitch: a storage switch. Shares drives among tenants through a scheduler; each tenant has an NBD export.
 
-usage: storageswitch --config FILE [--exit-with-parent] [--allow-write SERIAL]... [--claimed]
+usage: storageswitch --config FILE [--exit-with-parent] [--allow-write SERIAL]... [--claimed] [--check]
 
   --config FILE         drives, scheduler and tenants, as one JSON document
   --allow-write SERIAL  the drive with this serial may be written: the guard checked that its data may be lost;
                         once for each such drive, all others of kind device are only read
   --claimed             the caller holds these drives exclusively (O_EXCL) until this ends; without it they are
                         claimed here, and refused if another process holds them
+  --check               only check the configuration, and that the scheduler admits all tenants: no drive is opened
   --exit-with-parent    end when the process that started it ends
   --version             print the version
   --help                print this
@@ -66,10 +67,12 @@ docs/reference/storageswitch.md.
 
 fn main() -> ExitCode {
     let mut permission = Permission::default();
+    let mut checks = false;
     let own = |name: &str, parser: &mut lexopt::Parser| {
         match name {
             "allow-write" => permission.serials.push(parser.value()?.string()?),
             "claimed" => permission.claimed = true,
+            "check" => checks = true,
             _ => return Ok(false),
         }
         Ok(true)
@@ -89,7 +92,12 @@ fn main() -> ExitCode {
     daemon::abort_on_panic(PROGRAM);
     // Optional: without it wake-ups are later on a busy machine.
     let _ = realtime::ask_for_short_slices();
-    match run(&args, &permission) {
+    let done = if checks {
+        check(&args)
+    } else {
+        run(&args, &permission)
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => refuse(&message),
     }
@@ -98,6 +106,11 @@ fn main() -> ExitCode {
 fn refuse(message: &str) -> ExitCode {
     eprintln!("{PROGRAM}: {message}");
     ExitCode::from(2)
+}
+
+fn check(args: &daemon::Args) -> Result<(), String> {
+    let config = Config::read(&args.config)?;
+    Switch::check(&config).map_err(|what| format!("{}: {what}", config.place()))
 }
 
 fn run(args: &daemon::Args, permission: &Permission) -> Result<(), String> {

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use nbd::proto::{cmd, errno, flag, Request};
-use nbdserver::{refusal, Bytes, Connection, Offer, Service};
+use nbdserver::{refusal, Bytes, Connection, Offer, Room, Service};
 
 use crate::front::{Front, Hands};
 use crate::job::{Job, Kind, Pending};
@@ -49,6 +49,10 @@ impl Session {
 
 impl Service for Session {
     type Job = Job;
+
+    fn room(&self) -> Arc<Room> {
+        self.seat.shard.rooms[self.seat.tenant].clone()
+    }
 
     fn job(&self, request: &Request) -> Result<Job, u32> {
         if let Some(code) = refusal(request, self.offer.bytes) {

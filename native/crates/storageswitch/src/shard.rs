@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use nbdserver::Room;
 use parking_lot::{Condvar, Mutex};
 use realtime::now_ns;
 use schedulers::{Parameters, Refusal};
@@ -23,13 +24,27 @@ pub struct Shard {
     /// Its tenants; requests carry their numbers here.
     pub tenants: Vec<TenantConfig>,
     pub regions: Vec<Region>,
+    /// For what waits of all connections of each tenant.
+    pub rooms: Vec<Arc<Room>>,
     pub drive: Drive,
+    shares: bool,
     core: Mutex<Core>,
     /// The time to ask the scheduler again.
     alarm_ns: Mutex<Option<u64>>,
     alarm_set: Condvar,
     /// The processor of its threads, where it has one of its own.
     cpu: Option<Cpu>,
+}
+
+/// Check that a scheduler admits all tenants at once, in whatever order they connect.
+pub fn admit(scheduler: &Parameters, tenants: &[TenantConfig]) -> Result<(), String> {
+    let mut trial = scheduler.start();
+    for of in tenants {
+        trial
+            .join(&of.tenant, 0)
+            .map_err(|refusal| format!("tenant {:?}: {refusal}", of.name()))?;
+    }
+    Ok(())
 }
 
 impl Shard {
@@ -43,19 +58,15 @@ impl Shard {
     ) -> Result<Arc<Self>, String> {
         let named: Vec<_> = tenants.iter().map(|of| (of.name(), of.region)).collect();
         let regions = regions(&named, drive.bytes)?;
-        let mut trial = scheduler.start();
-        for of in &tenants {
-            // All at once must be admitted, in whatever order they connect.
-            trial
-                .join(&of.tenant, 0)
-                .map_err(|refusal| format!("tenant {:?}: {refusal}", of.name()))?;
-        }
+        admit(scheduler, &tenants)?;
         let shard = Arc::new(Self {
             name: name.to_owned(),
             core: Mutex::new(Core::new(scheduler.start(), tenants.len())),
+            rooms: tenants.iter().map(|_| Arc::default()).collect(),
             tenants,
             regions,
             drive,
+            shares: !matches!(scheduler, Parameters::None),
             alarm_ns: Mutex::default(),
             alarm_set: Condvar::new(),
             cpu,
@@ -154,6 +165,11 @@ impl Shard {
             drop(alarm_ns);
             self.finish(&mut hands);
         }
+    }
+
+    /// Whether its scheduler shares the drive among the tenants.
+    pub fn shares(&self) -> bool {
+        self.shares
     }
 
     /// The present share of a tenant.

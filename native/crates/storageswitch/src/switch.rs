@@ -10,7 +10,7 @@ use crate::config::{Config, NamedDrive};
 use crate::drive::Drive;
 use crate::permission::Permission;
 use crate::pin::Cpu;
-use crate::shard::Shard;
+use crate::shard::{admit, Shard};
 
 /// A running switch.
 pub struct Switch {
@@ -66,6 +66,18 @@ impl Switch {
         seats.sort_by_key(|(number, _)| *number);
         let tenants = seats.into_iter().map(|(_, seat)| seat).collect();
         Ok(Arc::new(Self { shards, tenants }))
+    }
+
+    /// Check that the scheduler admits the tenants of each drive, without opening any.
+    pub fn check(config: &Config) -> Result<(), String> {
+        for NamedDrive { name, .. } in &config.drives {
+            let tenants: Vec<_> = config
+                .tenants_of(name)
+                .map(|(_, tenant)| tenant.clone())
+                .collect();
+            admit(&config.scheduler, &tenants)?;
+        }
+        Ok(())
     }
 
     /// Every tenant in the order of the configuration.

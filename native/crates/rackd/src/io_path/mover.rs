@@ -186,7 +186,7 @@ mod tests {
 
     fn pair() -> (Arc<Connection>, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let connection = Connection::new(ours.into(), Style::Simple);
+        let connection = Connection::new(ours.into(), Style::Simple, Arc::default());
         (Arc::new(connection), theirs)
     }
 

@@ -1,11 +1,11 @@
 //! A drive with threads that carry out one request at a time each.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 use realtime::now_ns;
 
+use crate::device::turns::Turns;
 use crate::device::Device;
 use crate::front::{spawn, Front, Hands};
 use crate::job::{Done, Work};
@@ -15,7 +15,7 @@ use crate::store::{carry_out, Store};
 pub struct Lanes {
     store: Arc<dyn Store>,
     threads: usize,
-    queue: Mutex<VecDeque<Work>>,
+    queue: Mutex<Turns>,
     queued: Condvar,
 }
 
@@ -35,7 +35,7 @@ impl Lanes {
         loop {
             let mut queue = self.queue.lock();
             let mut work = loop {
-                match queue.pop_front() {
+                match queue.pop() {
                     Some(work) => break work,
                     None => self.queued.wait(&mut queue),
                 }
@@ -43,7 +43,14 @@ impl Lanes {
             drop(queue);
             let since_ns = now_ns();
             let result = carry_out(&mut work, |job, bytes| self.store.perform(job, bytes));
-            hands.done.push(work.done(result, since_ns, now_ns()));
+            let at_ns = now_ns();
+            let mut queue = self.queue.lock();
+            queue.done(&work);
+            if queue.is_ready() {
+                self.queued.notify_one();
+            }
+            drop(queue);
+            hands.done.push(work.done(result, since_ns, at_ns));
             shard.finish(&mut hands);
         }
     }
@@ -56,7 +63,9 @@ impl Device for Lanes {
 
     fn submit(&self, work: &mut Vec<Work>, _done: &mut Vec<Done>) {
         let count = work.len();
-        self.queue.lock().extend(work.drain(..));
+        let mut queue = self.queue.lock();
+        work.drain(..).for_each(|work| queue.push(work));
+        drop(queue);
         match count {
             1 => drop(self.queued.notify_one()),
             _ => drop(self.queued.notify_all()),

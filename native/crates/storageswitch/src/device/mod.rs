@@ -5,6 +5,7 @@ mod memory;
 mod model;
 mod pipes;
 mod ring;
+mod turns;
 
 use std::sync::Arc;
 
