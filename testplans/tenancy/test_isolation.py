@@ -46,6 +46,9 @@ PARAMETERS = {
         "what shares the drives among tenants: the drive itself, or the storage switch with a scheduler",
         among=["drive", "none", "reflex", "parda", "flashfq", "gimbal"],
     ),
+    "scheduler_parameters": text(
+        "", "parameters of the switch's scheduler, such as virtual_slots=16,thresh_max_us=2000", longest=1000
+    ),
     "box": text("", "description of the exports of a box, a YAML file; in place of drives and through", longest=1000),
     "active_range": size(0, "shared range from the start of a drive; all of it where 0", least=0, most=1 << 50),
     "purge": flag(True, "purge the drives first"),

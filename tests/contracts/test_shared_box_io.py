@@ -41,6 +41,7 @@ CONDITIONS = RoundConditions(seconds=0.05, rounds=5, most_rounds=5, excursion=10
 UNPREPARED = {
     "drives": ["d01"],
     "through": "drive",
+    "scheduler_parameters": "",
     "box": "",
     "active_range": SIZE,
     "purge": False,

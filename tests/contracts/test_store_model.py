@@ -34,6 +34,24 @@ def test_the_client_is_compared_with_itself_without_a_part(tmp_path: Path, capsy
     assert rows["gimbal", "one replica"]["second_replica_share"] == 0
     for name in ("store.svg", "store-client.svg"):
         assert (tmp_path / name).read_bytes().startswith(b"<?xml")
+    assert json.loads((tmp_path / "store.json").read_text()) == document
+    assert {claim["ours"] for claim in document["claims"]} == {"not measured"}, "none is not among the paper's systems"
+    assert (tmp_path / "store.csv").read_text().startswith("mix,seed,scheduler,")
+
+
+def test_the_papers_two_figures_stand_beside_ours_by_scheduler_and_mix(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["model", "store", *SHORT, "--scheduler", "gimbal", "--scheduler", "parda", "--mix", "a", "--mix", "b"]
+    assert main([*asked, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    of = {(row["mix"], row["scheduler"]): row for row in document["rows"] if row["ablation"] is None}
+    rates = {mix: of[mix, "gimbal"]["operations_per_s"] / of[mix, "parda"]["operations_per_s"] for mix in ("a", "b")}
+    throughput, tail = document["claims"]
+    assert throughput["ours"] == f"over parda x{rates['a']:.2f} (A), x{rates['b']:.2f} (B)"
+    less = 1 - of["a", "gimbal"]["get_p99_9_ns"] / of["a", "parda"]["get_p99_9_ns"]
+    assert f"over parda {abs(less):.1%} {'less' if less >= 0 else 'more'} (A)" in tail["ours"]
+    assert [one["verdict"] for one in document["claims"]] == ["unknown", "unknown"]
+    assert main(asked) == 0
+    assert "x1.7" in capsys.readouterr().out
 
 
 def test_a_seed_gives_the_same_again(capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,7 +92,8 @@ def test_without_gimbal_or_without_gets_no_parts_are_drawn(
     choice: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["model", "store", *SHORT, *choice, "--out", str(tmp_path)]) == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["store.png", "store.svg"]
+    names = ["store.csv", "store.json", "store.png", "store.svg"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
     assert "store.svg, store.png are in" in " ".join(capsys.readouterr().out.split())
 
 
@@ -86,6 +105,10 @@ def test_without_gimbal_or_without_gets_no_parts_are_drawn(
         (("--condition", "cleen"), "did you mean 'clean'?"),
         (("--profile", "sata-hdd"), "is no SSD"),
         (("--records", "20000000"), "the records of all clients with their replicas are"),
+        (
+            ("--seconds", "0.00001", "--scheduler", "none"),
+            "completes nothing in 1e-05 s even alone; measure for longer",
+        ),
     ],
 )
 def test_bad_input_is_refused(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str) -> None:

@@ -95,12 +95,15 @@ def described(folder: Path, *exports: Mapping[str, object]) -> str:
     return str(path)
 
 
-def test_tenants_use_the_switch_and_each_writes_its_own_region(executor: LocalExecutor, drive: WritableDrive) -> None:
-    parameters = {**UNPREPARED, "through": "gimbal", "active_range": SIZE}
+@pytest.mark.parametrize("of_scheduler", ["", "virtual_slots=4,priority_quotas=[16,4,2,1]"])
+def test_tenants_use_the_switch_and_each_writes_its_own_region(
+    of_scheduler: str, executor: LocalExecutor, drive: WritableDrive
+) -> None:
+    parameters = {**UNPREPARED, "through": "gimbal", "scheduler_parameters": of_scheduler, "active_range": SIZE}
     with shared(executor, drive, parameters=parameters) as box:
         box.prepare(TENANTS, parameters)
         assert drive.has_tenants
-        assert box.labels == {"profile": "sata-ssd", "through": "gimbal"}
+        assert box.labels == {"profile": "sata-ssd", "through": f"gimbal:{of_scheduler}" if of_scheduler else "gimbal"}
         found = box.rounds(PHASES, CONDITIONS, "together")
     assert not drive.has_tenants
     assert {name: list(of) for name, of in found.items()} == {"reader": ["reader"], "together": ["reader", "writer"]}

@@ -22,6 +22,25 @@ _BAD_CONFIGURATION = 2
 _numbers = count(1)
 
 
+def require_admitted(
+    scheduler: Mapping[str, Any], tenants: Sequence[SwitchedTenant], executor: Executor, deadline: Deadline
+) -> None:
+    """Have the program of this machine check a scheduler and its tenants; ``executor`` runs commands here.
+
+    Raises BadInput with its own words for an unknown parameter, a value out of range, or objectives that cannot be met
+    (``CANTMEETSLO``); ToolError where it cannot say, and DeadlineExceeded as the executor does.
+    """
+    drive = {"drive": {"kind": "memory", "bytes": 1 << 40}}
+    full = configuration(drive, scheduler, tenants, control="control", nbd="nbd")
+    path = executor.put_text("scheduling.json", json.dumps(full))
+    ended = executor.run([str(find_binary("storageswitch")), "--check", "--config", path], deadline)
+    said = ended.stderr.strip().removeprefix("storageswitch: ").removeprefix(f"{path}: ")
+    if ended.status == _BAD_CONFIGURATION:
+        raise BadInput(f"the storage switch refuses: {said}")
+    if ended.status:
+        raise ToolError(f"the storage switch did not check its configuration: {said}")
+
+
 class StorageSwitch:
     """A storage switch in front of ``drives`` where ``executor`` runs commands, which answers once this is made.
 

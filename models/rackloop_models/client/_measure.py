@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rackloop.clock import Deadline
+from rackloop.errors import BadInput
 from rackloop_models.client._cells import Cell, Setup, cells
 from rackloop_models.drives import (
     PREPARATIONS,
@@ -23,6 +24,7 @@ from rackloop_models.drives import (
 from rackloop_oracles.fairness import f_util, jain_index
 
 _AS_NEW = Sanitize(name="as new")
+_LONGER = "measure for longer, or give the scheduler other parameters"
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def stores(
     """Every cell on the drives of ``sim``, prepared to ``state``.
 
     Filled drives are as new for each cell; others are prepared once, and cells follow each other on them, since
-    fragmenting takes longer than all else. Raises as DriveSim.run.
+    fragmenting takes longer than all else. Raises as DriveSim.run, and BadInput where no client completes an operation.
     """
     planned = cells(schedulers)
     alone = Cell("none", {"kind": "none"}).experiment(setup, 1)
@@ -77,11 +79,17 @@ def stores(
         experiments += [REST, act]
     found = [one for one in sim.run(experiments, deadline) if isinstance(one, BlobStoreResult)]
     most = found[0].clients[0].operations_per_s
+    if not most:
+        raise BadInput(
+            f"YCSB {setup.mix.upper()}: a client completes nothing in {setup.seconds:g} s even alone; {_LONGER}"
+        )
     return tuple(_outcome(cell, result.clients, most) for cell, result in zip(planned, found[1:], strict=True))
 
 
 def _outcome(cell: Cell, clients: Sequence[StoreClientResult], alone: float) -> StoreOutcome:
     together = np.array([one.operations_per_s for one in clients])
+    if not together.any():
+        raise BadInput(f"{cell.name}: no client completes an operation in the measured time; {_LONGER}")
     shares = f_util(np.full(len(clients), alone), together)
     return StoreOutcome(
         cell,

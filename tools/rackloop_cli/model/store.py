@@ -16,15 +16,17 @@ from rackloop.lab import load_profile
 from rackloop.names import guess
 from rackloop.units import format_quantity
 from rackloop_cli.model.curves import size_of
-from rackloop_cli.model.scheduler_option import SCHEDULERS, scheduler_of
-from rackloop_cli.shared.output import each_once, make_directory, print_json, say, write_files
+from rackloop_cli.model.tenancy_results import claim_rows
+from rackloop_cli.shared.output import each_once, make_directory, say, write_files, write_results
 from rackloop_cli.shared.tables import print_whole, table_of_figures
 from rackloop_drivers.host import LocalExecutor
+from rackloop_drivers.storage_switch import SCHEDULERS, scheduler_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from rackloop_models.client import Cell, StoreOutcome
+    from rackloop_models.tenancy import Claim
 
 MIXES = ("a", "b", "c", "d", "e", "f")
 DRIVES = 4
@@ -63,7 +65,7 @@ class Run:
 
 def store(request: StoreRequest) -> int:
     """Run every cell, print the tables or JSON, and draw the figures."""
-    from rackloop_models.client import Setup, stores
+    from rackloop_models.client import Setup, store_claims, stores
     from rackloop_models.drives import DriveSim
     from rackloop_models.tenancy import CONDITIONS, STATES
 
@@ -71,7 +73,7 @@ def store(request: StoreRequest) -> int:
     for mix in mixes:
         _require_known("--mix", mix, MIXES)
     _require_known("--condition", request.condition, CONDITIONS)
-    schedulers = dict(scheduler_of(text) for text in each_once(request.schedulers or SCHEDULERS))
+    schedulers = {text: scheduler_of(text, "--scheduler") for text in each_once(request.schedulers or SCHEDULERS)}
     profile, clock = load_profile(request.profile), RealClock()
     if profile.timing["kind"] != "ssd":
         raise BadInput(f"profile {profile.name} is no SSD; name one, as nvme-ssd")
@@ -92,15 +94,18 @@ def store(request: StoreRequest) -> int:
             for seed in range(request.seed, request.seed + request.seeds):
                 sim = DriveSim(executor, profile, size_bytes=size_of(request.size), seed=seed, drives=DRIVES)
                 runs.append(Run(mix, seed, stores(sim, setup, schedulers, state, deadline)))
-    if request.as_json:
-        print_json(model="store", simulated=True, profile=profile.name, rows=rows(runs), **_settings(request))
-    else:
-        for mix, cells in _by_mix(runs).items():
+    by_mix = _by_mix(runs)
+    claims = store_claims(by_mix)
+    settings = {"simulated": True, "profile": profile.name, **_settings(request), "claims": claim_rows(claims)}
+    if not request.as_json:
+        for mix, cells in by_mix.items():
             _print(cells, _caption(request, [mix]))
+        _print_claims(claims)
     if request.out is not None:
-        names = _write(request.out, _by_mix(runs), request)
+        names = _draw(request.out, by_mix, request)
         if not request.as_json:
             say(f"{', '.join(names)} are in {request.out}")
+    write_results(request.out, "store", settings, rows(runs), as_json=request.as_json)
     return EXIT_PASS
 
 
@@ -190,7 +195,7 @@ def _print(cells: Mapping[Cell, Sequence[StoreOutcome]], caption: str) -> None:
     print_whole(Console(), table)
 
 
-def _write(out: Path, found: Mapping[str, Mapping[Cell, Sequence[StoreOutcome]]], request: StoreRequest) -> list[str]:
+def _draw(out: Path, found: Mapping[str, Mapping[Cell, Sequence[StoreOutcome]]], request: StoreRequest) -> list[str]:
     """Draw the figures; returns the names of their files."""
     caption = _caption(request, list(found))
     figures = {"store": _figure(found, caption)}
@@ -200,6 +205,13 @@ def _write(out: Path, found: Mapping[str, Mapping[Cell, Sequence[StoreOutcome]]]
     for name, figure in figures.items():
         write_files(out, {}, name, figure)
     return [f"{name}.{kind}" for name in figures for kind in ("svg", "png")]
+
+
+def _print_claims(claims: Sequence[Claim]) -> None:
+    table = table_of_figures("claim", "published", "ours, on Gimbal", left={"claim", "published", "ours, on Gimbal"})
+    for claim in claims:
+        table.add_row(claim.claim, claim.published, claim.ours)
+    print_whole(Console(), table)
 
 
 def _figure(found: Mapping[str, Mapping[Cell, Sequence[StoreOutcome]]], caption: str) -> Figure:

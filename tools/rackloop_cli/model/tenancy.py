@@ -14,12 +14,12 @@ from rackloop.lab import Profile, load_profile
 from rackloop.names import guess
 from rackloop.units import counted, format_quantity
 from rackloop_cli.model.curves import size_of
-from rackloop_cli.model.scheduler_option import SCHEDULERS, scheduler_of
 from rackloop_cli.model.tenancy_results import Found, TenancyRequest, claim_rows, rows, verdict, with_interval
 from rackloop_cli.shared.output import each_once, make_directory, print_json, say
 from rackloop_cli.shared.progress import watched
 from rackloop_cli.shared.tables import print_whole, table_of_figures
 from rackloop_drivers.host import LocalExecutor
+from rackloop_drivers.storage_switch import SCHEDULERS, scheduler_of
 
 if TYPE_CHECKING:
     from rackloop_models.drives import BoxCurves
@@ -56,7 +56,7 @@ def tenancy(request: TenancyRequest) -> int:
         time_line,
     )
 
-    schedulers = dict(scheduler_of(text) for text in each_once(request.schedulers or SCHEDULERS))
+    schedulers = {text: scheduler_of(text, "--scheduler") for text in each_once(request.schedulers or SCHEDULERS)}
     scenarios = _scenarios(request)
     counts = each_once(request.counts) or _COUNTS
     profile, size_bytes, clock = load_profile(request.profile), size_of(request.size), RealClock()

@@ -1,4 +1,4 @@
-"""The option ``--scheduler KIND[:NAME=VALUE,...]``: a scheduler with its parameters."""
+"""A scheduler with its parameters, written ``KIND[:NAME=VALUE,...]``."""
 
 from __future__ import annotations
 
@@ -14,33 +14,34 @@ _EXAMPLES = "gimbal:thresh_max_us=2000, gimbal:priority_quotas=[16,4,2,1] or fla
 _OPENING, _CLOSING = "[{", "]}"
 
 
-def scheduler_of(text: str) -> tuple[str, dict[str, Any]]:
-    """The option's text, as a name, and the scheduler as drivesim takes it, which knows the parameters.
+def scheduler_of(text: str, given_as: str) -> dict[str, Any]:
+    """The scheduler as the storage switch and drivesim take it, which know the parameters.
 
-    A value is JSON: a number, a word of it, a list, an object; a point in a name leads into an object. Raises BadInput.
+    A value is JSON: a number, a word of it, a list, an object; a point in a name leads into an object. Raises BadInput,
+    which begins with the option or parameter it was ``given_as``.
     """
     kind, _, rest = text.partition(":")
     if kind not in SCHEDULERS:
-        raise BadInput(f"--scheduler {text}: there is no scheduler {kind!r}; {guess(kind, SCHEDULERS)}")
+        raise BadInput(f"{given_as} {text}: there is no scheduler {kind!r}; {guess(kind, SCHEDULERS)}")
     scheduler: dict[str, Any] = {"kind": kind}
     for part in _parts(rest):
         name, equals, written = part.partition("=")
         if not equals or not all(name.split(".")):
-            raise BadInput(f"--scheduler {text}: {part!r} is not NAME=VALUE, as in {_EXAMPLES}")
+            raise BadInput(f"{given_as} {text}: {part!r} is not NAME=VALUE, as in {_EXAMPLES}")
         try:
             value = json.loads(written, parse_constant=_no_number)
         except ValueError:
             raise BadInput(
-                f"--scheduler {text}: {written!r}, the value of {name}, is not JSON; write it as in {_EXAMPLES}"
+                f"{given_as} {text}: {written!r}, the value of {name}, is not JSON; write it as in {_EXAMPLES}"
             ) from None
         *groups, last = name.split(".")
         inner = scheduler
         for group in groups:
             inner = inner.setdefault(group, {})
             if not isinstance(inner, dict):
-                raise BadInput(f"--scheduler {text}: {group} has a value already, so it cannot have {name} as well")
+                raise BadInput(f"{given_as} {text}: {group} has a value already, so it cannot have {name} as well")
         inner[last] = value
-    return text, scheduler
+    return scheduler
 
 
 def _no_number(word: str) -> Any:

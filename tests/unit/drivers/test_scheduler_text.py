@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rackloop.errors import BadInput
-from rackloop_cli.model.scheduler_option import scheduler_of
+from rackloop_drivers.storage_switch import scheduler_of
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from rackloop_cli.model.scheduler_option import scheduler_of
 )
 def test_parameters_are_those_of_the_option(text: str, expected: dict[str, Any]) -> None:
     kind = text.partition(":")[0]
-    assert scheduler_of(text) == (text, {"kind": kind, **expected})
+    assert scheduler_of(text, "--scheduler") == {"kind": kind, **expected}
 
 
 @pytest.mark.parametrize(
@@ -50,5 +50,5 @@ def test_parameters_are_those_of_the_option(text: str, expected: dict[str, Any])
 )
 def test_a_mistake_is_told(text: str, said: str) -> None:
     with pytest.raises(BadInput) as refused:
-        scheduler_of(text)
+        scheduler_of(text, "--scheduler")
     assert said in str(refused.value)
