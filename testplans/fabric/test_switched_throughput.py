@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import cycle, pairwise
+from itertools import cycle, pairwise, zip_longest
+from operator import sub, truediv
 from statistics import median
 from threading import Event
 from typing import Any
@@ -148,9 +149,9 @@ def _port_pairs(lab: Lab, server: str) -> list[tuple[str, str]]:
 def test_switched_throughput(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
     """In rounds, for each drive and size of block: some reads of one drive, then as many with a swap before each.
 
-    A round has every size. A pair of drives has two ports of the server to itself where there are enough, and is read
-    beside the others; those that share two ports take turns there, round by round, so that what this machine does for a
-    second is in one round of each and not in all rounds of one.
+    A round has every size in turns, so that what this machine does for some milliseconds is in one read of each and not
+    in all of one. A pair of drives has two ports of the server to itself where there are enough, and is read beside the
+    others; those that share two ports take turns there, round by round.
     """
     server = _server(rack.lab, parameters)
     pairs = _pairs(rack.lab, parameters)
@@ -184,10 +185,11 @@ def test_switched_throughput(rack: Rack, parameters: Mapping[str, Any], measure:
             for _, place in sorted(turns):
                 pair = its[place]
                 swapping.take(pair.drives, min(blocks))
-                for block in blocks:
-                    if stop.is_set():
-                        return
-                    seen[pair, block].append(swapping.round(block, reads_of[block], lbas[pair, block]))
+                if stop.is_set():
+                    return
+                found = swapping.round(reads_of, {block: lbas[pair, block] for block in blocks})
+                for block, its_round in found.items():
+                    seen[pair, block].append(its_round)
                 progress(sum(map(len, seen.values())), series, "series of reads")
 
     run_parallel(read_at, sorted({pair.ports[0] for pair in pairs}), gives_way=False)
@@ -204,38 +206,52 @@ def _places(rack: Rack, region: int, block: int) -> list[int]:
 
 
 def _say(rounds: list[Round], measure: Measure, block_bytes: int, **labels: str) -> None:
-    measure("throughput.steady", [block_bytes / each.steady_s for each in rounds], **labels)
-    measure("throughput.switched", [block_bytes / each.switched_s for each in rounds], **labels)
-    late_s = [each.late_s for each in rounds]
-    measure("throughput.swap_cost", [each.switched_s - each.steady_s for each in rounds], errors=late_s, **labels)
-    # A machine that is late makes either of the two longer: the one adds to the ratio, the other to its inverse.
-    measure(
-        "throughput.ratio",
-        [each.steady_s / each.switched_s for each in rounds],
-        errors=[each.late_s / each.switched_s for each in rounds],
-        **labels,
-    )
-    measure(
-        "throughput.slowdown",
-        [each.switched_s / each.steady_s for each in rounds],
-        errors=[each.late_s / each.steady_s for each in rounds],
-        **labels,
-    )
+    measure("throughput.steady", [block_bytes / each.steady.seen_s for each in rounds], **labels)
+    measure("throughput.switched", [block_bytes / each.switched.seen_s for each in rounds], **labels)
+    for name, of in (("swap_cost", sub), ("ratio", _ratio), ("slowdown", truediv)):
+        found = [each.compared(of) for each in rounds]
+        values, errors = [most for most, _ in found], [most - least for most, least in found]
+        measure(f"throughput.{name}", values, errors=errors, **labels)
     measure("throughput.staging", [staging_s for each in rounds for staging_s in each.staging_s], **labels)
+
+
+def _ratio(switched_s: float, steady_s: float) -> float:
+    """The throughput with swaps over that without."""
+    return steady_s / switched_s
+
+
+@dataclass(frozen=True)
+class Took:
+    """Seconds from the end of a read to the end of the next, medians: as seen, and less what this machine was late."""
+
+    seen_s: float
+    least_s: float
+
+    @classmethod
+    def of(cls, samples_ns: list[tuple[int, int]]) -> Took:
+        """The medians of reads, each with its time as seen and its least."""
+        seen, least = zip(*samples_ns, strict=True)
+        return cls(median(seen) / 1e9, median(least) / 1e9)
 
 
 @dataclass(frozen=True)
 class Round:
-    """Seconds from the end of a read to the end of the next: the medians of one round, without and with a swap.
+    """The reads of a size in one round: without and with a swap, and how long the switch took over each staged map."""
 
-    ``late_s`` is by how much this machine was late with its own commands and answers in the round, at most;
-    ``staging_s`` is how long the switch took over each map that it was given ahead.
-    """
-
-    steady_s: float
-    switched_s: float
-    late_s: float
+    steady: Took
+    switched: Took
     staging_s: tuple[float, ...]
+
+    def compared(self, of: Callable[[float, float], float]) -> tuple[float, float]:
+        """The most and the least that ``of``, of the time with a swap and of that without, may be on a machine in time.
+
+        The most is of both as seen or of both as they would have been: a machine is about as late with the one as with
+        the other. The least may be of either.
+        """
+        switched, steady = self.switched, self.steady
+        alike = of(switched.seen_s, steady.seen_s), of(switched.least_s, steady.least_s)
+        mixed = of(switched.seen_s, steady.least_s), of(switched.least_s, steady.seen_s)
+        return max(alike), min(*alike, *mixed)
 
 
 class Swapping:
@@ -264,7 +280,7 @@ class Swapping:
         self._written = written
         self._host_ns = round(host_s * 1e9)
         self._there, self._other = "", ""
-        self._staging_s: list[float] = []
+        self._staging_s: dict[int, list[float]] = {}
         self._unseen_ns = 0
         self._began_ns = rack.clock.now_ns()
         self._before = through.finish(first)
@@ -275,30 +291,40 @@ class Swapping:
         self._rack.attach(self._server, {self._here: self._there, self._spare: self._other})
         self._read(0, block_bytes)
 
-    def round(self, block_bytes: int, reads: int, lbas: Iterator[int]) -> Round:
-        """``reads`` reads of one drive, then as many with a swap before each."""
-        self._staging_s = []
-        steady, switched, late = [], [], []
-        for _ in range(reads):
-            late.append(self._host_works(0)[0])
-            steady.append(self._read(next(lbas), block_bytes))
-        staged, ready_ns = self._stage()
-        for left in reversed(range(reads)):
+    def round(self, reads: Mapping[int, int], lbas: Mapping[int, Iterator[int]]) -> dict[int, Round]:
+        """Reads of one drive, so many of each size, then as many with a swap before each; the sizes take turns.
+
+        The largest comes first in each turn: a machine that is still at the answer of a large read has no small one to
+        be late with.
+        """
+        self._staging_s = {block: [] for block in reads}
+        largest_first = sorted(reads, reverse=True)
+        turns = [block for turn in range(max(reads.values())) for block in largest_first if turn < reads[block]]
+        steady: dict[int, list[tuple[int, int]]] = {block: [] for block in reads}
+        switched: dict[int, list[tuple[int, int]]] = {block: [] for block in reads}
+        for block in turns:
+            late_ns, _ = self._host_works(0)
+            seen_ns = self._read(next(lbas[block]), block)
+            steady[block].append((seen_ns, self._at_least(seen_ns - late_ns)))
+        staged, ready_ns = self._stage(turns[0])
+        for block, following in zip_longest(turns, turns[1:]):
             late_ns, put_off_ns = self._host_works(ready_ns)
             # It was put off by less where the read before began later than it was told to.
-            late.append(late_ns + (self._unseen_ns if put_off_ns else 0))
-            put_off_ns += self._switch(staged)
-            self._begin(next(lbas), block_bytes)
-            if left:
-                staged, ready_ns = self._stage()
-            took_ns = self._finish()
-            switched.append(max(took_ns - put_off_ns, self._before.t_ns - self._before.submit_ns + self._host_ns))
-        return Round(
-            steady_s=median(steady) / 1e9,
-            switched_s=median(switched) / 1e9,
-            late_s=max(late) / 1e9,
-            staging_s=tuple(self._staging_s),
-        )
+            late_ns += min(self._unseen_ns, put_off_ns)
+            put_off_ns += self._switch(staged, block)
+            self._begin(next(lbas[block]), block)
+            if following:
+                staged, ready_ns = self._stage(following)
+            seen_ns = self._finish() - put_off_ns
+            switched[block].append((self._at_least(seen_ns), self._at_least(seen_ns - late_ns)))
+        return {
+            block: Round(Took.of(steady[block]), Took.of(switched[block]), tuple(self._staging_s[block]))
+            for block in reads
+        }
+
+    def _at_least(self, took_ns: int) -> int:
+        """A time of the last read, which is no shorter than the read itself and ``host_s``."""
+        return max(took_ns, self._before.t_ns - self._before.submit_ns + self._host_ns)
 
     def _read(self, lba: int, block_bytes: int) -> int:
         self._begin(lba, block_bytes)
@@ -327,17 +353,17 @@ class Swapping:
         # What does not sleep does not see how late it would be woken.
         due_ns = max(planned_ns, ready_ns, clock.now_ns() + _NAP_NS)
         clock.sleep_until_ns(due_ns)
-        return clock.now_ns() - due_ns, max(0, ready_ns - planned_ns)
+        return clock.now_ns() - max(planned_ns, ready_ns), max(0, ready_ns - planned_ns)
 
-    def _stage(self) -> tuple[Staged, int]:
-        """Have the switch ready to join the port with the other drive; and since when it is."""
+    def _stage(self, block: int) -> tuple[Staged, int]:
+        """Have the switch ready to join the port with the other drive before a read of a size; and since when it is."""
         began_ns = self._rack.clock.now_ns()
         staged = self._rack.stage_attach(self._server, {self._here: self._other, self._spare: self._there})
         ready_ns = self._rack.clock.now_ns()
-        self._staging_s.append((ready_ns - began_ns) / 1e9)
+        self._staging_s[block].append((ready_ns - began_ns) / 1e9)
         return staged, ready_ns
 
-    def _switch(self, staged: Staged) -> int:
+    def _switch(self, staged: Staged, block: int) -> int:
         """Trigger what was staged; the nanoseconds until the switch was told.
 
         It is told later where another port's map is just being staged, or has made this one stale.
@@ -347,7 +373,7 @@ class Swapping:
             try:
                 applied = self._rack.trigger(staged)
             except StaleGeneration:
-                staged, _ = self._stage()
+                staged, _ = self._stage(block)
             else:
                 self._there, self._other = self._other, self._there
                 return applied.commanded_ns - began_ns
