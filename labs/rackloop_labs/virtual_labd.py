@@ -37,6 +37,7 @@ from rackloop_labs.virtual_rack.matrix import PluggingMatrix
 from rackloop_labs.virtual_rack.plugs import Plugs, Socket, follow_losses
 from rackloop_labs.virtual_rack.port_places import places_of, sata_arguments
 from rackloop_labs.virtual_rack.prerequisites import require_memory
+from rackloop_labs.virtual_rack.recipe import ACCOUNT
 from rackloop_labs.virtual_rack.sata_scan import look_for_drives
 from rackloop_labs.virtual_rack.storage_network import StorageNetwork
 
@@ -217,7 +218,12 @@ def _endpoints(
         },
         "pdu": power.pdu or None,
         "phy": None,
-        "ssh": {"user": USER, "key_file": str(key_file(state)), "known_hosts": str(known_hosts(state))},
+        "ssh": {
+            "user": USER,
+            "account": ACCOUNT,
+            "key_file": str(key_file(state)),
+            "known_hosts": str(known_hosts(state)),
+        },
         "rehearsal": str(state.directory / REHEARSAL),
     }
 

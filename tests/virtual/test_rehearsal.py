@@ -140,6 +140,19 @@ def test_a_playbook_changes_a_server_and_is_taken_back(up: CommandLine, rehearsa
 
 
 @pytest.mark.nightly
+def test_a_package_that_a_playbook_installs_is_removed_again(up: CommandLine, rehearsal: str) -> None:
+    server = up.write("one-server.yaml", of_one_server(rehearsal))
+    tell(up, "srv1", "dpkg --purge lsscsi")
+    for words, is_there in ((), True), (("--undo",), False):
+        ended = up("lab", "provision", server, "--roles", "base_tools", "--timeout-s", "1500", "--json", *words)
+        assert ended.status == 0, ended
+        assert json.loads(ended.out)["servers"]["srv1"]["changed"] > 0
+        assert bool(tell(up, "srv1", "command -v lsscsi || true").strip()) is is_there
+    # As the guest was.
+    tell(up, "srv1", "apt-get update -qq && apt-get install -qq lsscsi")
+
+
+@pytest.mark.nightly
 def test_a_playbook_changes_each_server_once(up: CommandLine, rehearsal: str) -> None:
     changes: list[set[bool]] = []
     for words in (), (), ("--undo",):

@@ -57,8 +57,12 @@ def with_places(lab: Lab) -> Lab:
 
 
 def rehearsal(lab: Lab, endpoints: Mapping[str, Any]) -> str:
-    """The text of a description, of kind physical, of a virtual rack that is up: as if it were simply there."""
+    """The text of a description, of kind physical, of a virtual rack that is up: as if it were simply there.
+
+    Its first server is reached by an account that sudo lets be root, the others as root.
+    """
     login = endpoints["ssh"]
+    users = dict.fromkeys(lab.servers, login["user"]) | {next(iter(lab.servers)): login["account"]}
     servers = {
         name: {
             "stack": str(server.stack),
@@ -67,7 +71,7 @@ def rehearsal(lab: Lab, endpoints: Mapping[str, Any]) -> str:
             "ssh": endpoints["servers"][name]["ssh"],
             "clock": endpoints["servers"][name]["clock"],
             "known_hosts": login["known_hosts"],
-            "user": login["user"],
+            "user": users[name],
             "key_file": login["key_file"],
             "console": {"driver": "ser2net", **endpoints["servers"][name]["console"]},
             **({"bmc": _box(endpoints["servers"][name]["bmc"])} if server.bmc is not None else {}),

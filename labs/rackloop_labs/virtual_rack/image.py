@@ -15,7 +15,7 @@ from pathlib import Path
 from rackloop.clock import Clock
 from rackloop.errors import LabError
 from rackloop_labs.virtual_rack.prerequisites import found
-from rackloop_labs.virtual_rack.recipe import GuestRecipe
+from rackloop_labs.virtual_rack.recipe import ACCOUNT, GuestRecipe
 
 DISK, KERNEL, INITRD, PACKAGES = "disk.raw", "vmlinuz", "initrd", "packages.txt"
 """The files of an image; the last lists its packages and their versions."""
@@ -74,6 +74,9 @@ root=$1
 units() {{ systemctl --root="$root" --quiet "$@" 2>/dev/null || chroot "$root" systemctl --quiet "$@"; }}
 units enable systemd-networkd.service ssh.service rackloop-guest.service
 units disable {" ".join(recipe.disabled)}
+chroot "$root" useradd --create-home --shell /bin/sh {ACCOUNT}
+chmod 440 "$root/etc/sudoers.d/rackloop"
+{_offer(recipe)}
 for unit in {" ".join(recipe.masked)}; do ln -sf /dev/null "$root/etc/systemd/system/$unit"; done
 : >"$root/etc/machine-id"
 work=$(mktemp -d)
@@ -104,6 +107,25 @@ mkfs.ext4 -q -F -L rackloop -E lazy_itable_init=0,nodiscard -d "$work/root" "$wo
 rm -rf "$work/root"
 tar -C "$work" --sparse --owner=0 --group=0 -c {" ".join(PARTS)} >&{_OUT}
 """
+
+
+def _offer(recipe: GuestRecipe) -> str:
+    """The part of the script that puts packages into a repository of the guest's own, in place of Debian's."""
+    place = "srv/packages"
+    return f"""mkdir "$root/{place}"
+(
+  cd "$root/{place}"
+  APT_CONFIG=$MMDEBSTRAP_APT_CONFIG apt-get download -qq -o APT::Sandbox::User=root {" ".join(recipe.offered)}
+  for package in *.deb; do
+    dpkg-deb --field "$package"
+    echo "Filename: ./$package"
+    echo "Size: $(stat --format=%s "$package")"
+    echo "SHA256: $(sha256sum <"$package" | cut -d" " -f1)"
+    echo
+  done >Packages
+)
+rm -f "$root"/etc/apt/sources.list.d/*
+echo "deb [trusted=yes] file:/{place} ./" >"$root"/etc/apt/sources.list"""
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:

@@ -11,6 +11,8 @@ AGENT_PORT = "rackloop"
 """The virtio-serial port by which a guest is told who it is."""
 STORAGE_LINK = "enp0s6"
 """The network link of a guest that leads to the others."""
+ACCOUNT = "labuser"
+"""The account of a guest, besides root's, that logs in by the same key and may be root by sudo."""
 FIRST_SLOT = 0x10
 """The number on the first PCI bus of the first slot for drives."""
 
@@ -57,7 +59,9 @@ while :; do
     name) hostname "$rest"; echo "$rest" >/etc/hostname ;;
     id) echo "$rest" >/etc/machine-id ;;
     time) date -s "@$rest" >/dev/null ;;
-    key) mkdir -p -m 700 ~root/.ssh; echo "$rest" >~root/.ssh/authorized_keys ;;
+    key)
+      for home in ~root ~{ACCOUNT}; do mkdir -p -m 700 "$home/.ssh"; echo "$rest" >"$home/.ssh/authorized_keys"; done
+      chown -R {ACCOUNT}: ~{ACCOUNT}/.ssh ;;
     hostkey) rest=$(cat {_HOST_KEY}.pub) ;;
     storage)
       set -- $rest
@@ -98,6 +102,7 @@ _FILES = {
     "etc/hosts": "127.0.0.1 localhost\n::1 localhost\n",
     # There is no network to ask one by: what needs a name fails at once, not after minutes.
     "etc/resolv.conf": "# no name server\n",
+    "etc/sudoers.d/rackloop": f"{ACCOUNT} ALL=(root) NOPASSWD: ALL\n",
     # A panic before this is read ends the guest, as the kernel's arguments say; a server that panics later stays so.
     "etc/sysctl.d/10-rackloop.conf": "kernel.panic = 0\n",
     # It is drawn when iSCSI is first used: all guests of one image had the same.
@@ -172,8 +177,9 @@ class GuestRecipe:
     """The ingredients of a guest. ``early_files`` are there before the kernel's package is, ``files`` at the end.
 
     Units that are ``masked`` cannot be started; ``disabled`` ones are not started at boot before a playbook enables
-    them. ``left_out`` are files of packages, as dpkg's path-exclude takes them. No file of the image is newer
-    than ``dated_s``, in seconds since 1970: by default the release of the suite.
+    them. ``left_out`` are files of packages, as dpkg's path-exclude takes them. ``offered`` are packages that a guest
+    can install without a network. No file of the image is newer than ``dated_s``, in seconds since 1970: by default
+    the release of the suite.
     """
 
     suite: str = "bookworm"
@@ -183,6 +189,7 @@ class GuestRecipe:
     masked: tuple[str, ...] = _MASKED
     disabled: tuple[str, ...] = _DISABLED
     left_out: tuple[str, ...] = _LEFT_OUT
+    offered: tuple[str, ...] = ("lsscsi",)
     dated_s: int = 1686355200
     disk_mib: int = 3072
     memory_mib: int = 640

@@ -34,7 +34,12 @@ def endpoints(lab: Lab, state: Path) -> dict[str, Any]:
     return {
         "rehearsal": str(state / "rehearsal.yaml"),
         "switch": {"tcp": "127.0.0.1:5025", "tty": "/dev/pts/9"},
-        "ssh": {"user": "root", "key_file": str(state / "guest_key"), "known_hosts": str(state / "known_hosts")},
+        "ssh": {
+            "user": "root",
+            "account": "labuser",
+            "key_file": str(state / "guest_key"),
+            "known_hosts": str(state / "known_hosts"),
+        },
         "pdu": {name: _controller(pdu.driver, secret) for number, (name, pdu) in enumerate(lab.pdus.items())},
         "servers": {
             name: {
@@ -121,6 +126,9 @@ def test_the_rehearsal_is_a_sound_description_of_the_same_rack(name: str, tmp_pa
     }
     assert described_drives(again) == described_drives(lab)
     assert {access.key_file for access in ssh_accesses(again).values()} == {tmp_path / "guest_key"}
+    first, *others = (access.user for access in ssh_accesses(again).values())
+    assert first == "labuser"
+    assert set(others) <= {"root"}
     assert {access.clock for access in ssh_accesses(again).values()} == {
         ClockAccess("127.0.0.1", 6200 + number) for number in range(len(lab.servers))
     }
