@@ -37,23 +37,33 @@ def attach(bench: Bench, fabric: Fabric, drives: Mapping[ServerPort, str], deadl
 
     The servers are told before the switch is: a COMRESET on notice depends on it.
     """
-    return fabric.apply(_announced(bench, drives), deadline)
+    change = _joining(bench, drives)
+    bench.announce(change.pairs.ports())
+    return fabric.apply(change, deadline)
 
 
 def stage_attach(bench: Bench, fabric: Fabric, drives: Mapping[ServerPort, str], deadline: Deadline) -> Staged:
-    """Have the switch hold ready what :func:`attach` would do, the servers told; execute it with ``trigger``.
+    """Have the switch hold ready what :func:`attach` would do, for :func:`trigger_attach`; no server is told yet.
 
     Raises NotSupported where the switch takes no map ahead.
     """
-    switch = stager(fabric)
-    return switch.stage(_announced(bench, drives), deadline)
+    return stager(fabric).stage(_joining(bench, drives), deadline)
 
 
-def _announced(bench: Bench, drives: Mapping[ServerPort, str]) -> Partial:
-    """The map that joins each server port with its drive; the servers have been told that it comes."""
-    change = _joining(bench, drives)
-    bench.announce(change.pairs.ports())
-    return change
+def trigger_attach(
+    bench: Bench, fabric: Fabric, staged: Staged, deadline: Deadline, *, is_told: bool = False
+) -> Applied:
+    """Tell the servers and then execute what was staged; returns when the switch has acted.
+
+    The servers are told no sooner: a COMRESET on notice resets the link, and until now the drives that go may be read.
+    They have been told before ``commanded_ns``. Raises StaleGeneration where the map changed meanwhile. What is staged
+    again then ``is_told`` of already: servers look on, and two users of a switch who tell them anew before each trigger
+    make each other's maps stale for long.
+    """
+    change = staged.change
+    if not is_told:
+        bench.announce(change.ports if isinstance(change, Open) else change.pairs.ports())
+    return stager(fabric).trigger(staged, deadline)
 
 
 def _joining(bench: Bench, drives: Mapping[ServerPort, str]) -> Partial:

@@ -364,15 +364,18 @@ class Swapping:
         return staged, ready_ns
 
     def _switch(self, staged: Staged, block: int) -> int:
-        """Trigger what was staged; the nanoseconds until the switch was told.
+        """Trigger what was staged; the nanoseconds until the switch was told, which are not measured.
 
-        It is told later where another port's map is just being staged, or has made this one stale.
+        The server is told before the switch, and no sooner: on notice its kernel may reset the link, which was read
+        until now. The switch is told later also where another port's map is just being staged, or has made this one
+        stale.
         """
-        began_ns = self._rack.clock.now_ns()
+        began_ns, is_told = self._rack.clock.now_ns(), False
         while True:
             try:
-                applied = self._rack.trigger(staged)
+                applied = self._rack.trigger(staged, is_told=is_told)
             except StaleGeneration:
+                is_told = True
                 staged, _ = self._stage(block)
             else:
                 self._there, self._other = self._other, self._there

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +18,9 @@ from rackloop.portmap import MapChange, Open, Partial, PortMap
 from rackloop.record import RemapSeen, Stage
 from rackloop.safety.undo import JournalledFabric
 from rackloop_drivers.workload import Expected, GaveUp, VerifiedRead
-from rackloop_labs.remapping import Remapping, share_spares
+from rackloop_fixtures.rack.abilities import RackAbilities
+from rackloop_labs.remapping import Remapping, share_spares, stage_attach
+from tests.deadlines import soon
 
 SERVER = "srv4"  # its drives come within milliseconds
 SLOW = "srv1"
@@ -50,9 +53,11 @@ class Rack:
         self.arms = 0
         self.most_flying = 0
         self.order_of_acts: list[str] = []
+        self.told: list[Collection[int]] = []
         self.overtaken = 0
 
-    def announce(self, _ports: Sequence[int]) -> None:
+    def announce(self, ports: Collection[int]) -> None:
+        self.told.append(ports)
         self.order_of_acts.append("announce")
 
     def apply(self, change: MapChange, _deadline: object) -> Applied:
@@ -220,6 +225,21 @@ def test_the_time_for_a_change_begins_with_its_turn() -> None:
     fabric = Journalled(rack, takes_s=3600.0)
     rack.remapping(spares={SERVER: "d19"}, fabric=fabric).keep_changing(SERVER, 2, Event(), lambda: None)
     assert rack.order_of_acts == ["prepare", "announce", "order", "stage", "armed", "trigger"] * 2
+
+
+def test_servers_are_told_of_a_staged_map_only_when_it_is_triggered() -> None:
+    rack = Rack()
+    whole: Any = rack
+    staged = stage_attach(whole, whole, {(SERVER, "p0"): "d19"}, soon())
+    # The drive that is at the port may be read until here: a notice would reset its link.
+    assert rack.order_of_acts == ["stage"]
+    at_a_test: Any = SimpleNamespace(bench=whole, fabric=whole, deadline=soon)
+    assert RackAbilities.trigger(at_a_test, staged).generation == 1
+    assert rack.order_of_acts == ["stage", "announce", "trigger"]
+    assert rack.told == [staged.change.after(PortMap()).ports()]
+    # One that became stale is not told of twice.
+    RackAbilities.trigger(at_a_test, stage_attach(whole, whole, {(SERVER, "p0"): "d19"}, soon()), is_told=True)
+    assert rack.order_of_acts[3:] == ["stage", "trigger"]
 
 
 def test_a_switch_that_takes_no_map_ahead_is_told_when_the_port_is_read() -> None:
