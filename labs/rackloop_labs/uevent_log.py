@@ -57,7 +57,7 @@ class UeventLog:
     the first device of the drive's that the kernel has: a PCI function, an end device, a target; ``device``, the SCSI
     device or NVMe controller; ``online``, its disk, of which there is a node then; and ``named``, when udev has given
     it its names. Each is the latest moment that it can have been, and its error is what is not known of the server's
-    clock. What the switch does no server sees.
+    clock, with the probe's own wait for a core. What the switch does no server sees.
     """
 
     def __init__(self, lab: Lab, servers: Collection[str], follow: Follow) -> None:
@@ -201,7 +201,7 @@ class UeventLog:
     def _latest(self, server: str, event: DeviceEvent) -> tuple[int, int]:
         """The latest moment that an event can have been, and by how much it may have been earlier."""
         moment = self._following[server].moment(event)
-        return moment.at_ns + moment.error_ns, 2 * moment.error_ns
+        return moment.at_ns + moment.error_ns, 2 * moment.error_ns + (event.waited_ns or 0)
 
 
 def _is_disk_at(event: DeviceEvent, path: str) -> bool:

@@ -38,6 +38,7 @@ def test_an_event_of_a_servers_kernel_has_its_moment_on_the_runs_clock(host: Ssh
     assert (event.source, event.action, event.subsystem) == ("kernel", "add", "net")
     assert (event.devpath, event.devlinks) == ("/devices/virtual/net/lo", ())
     assert before_ns < moment.at_ns < CLOCK.now_ns()
+    assert event.waited_ns is None or event.waited_ns >= 0
     assert reasons.empty(), "it was closed, and did not end by itself"
 
 

@@ -19,11 +19,14 @@ _END_GRACE_S = 5.0
 class DeviceEvent:
     """An event of a device, told by the ``kernel``, and by ``udev`` once it has given the device its ``devlinks``.
 
-    ``t_ns`` is on the host's clock; ``devpath`` the device's place under ``/sys``. None stands where an event does not
-    say. The two events of one change have one ``seqnum``.
+    ``t_ns`` is on the host's clock, and ``waited_ns`` by how much the event can have been earlier: until then the probe
+    was ready and had no core, or took the events before it; None where the kernel does not say. ``devpath`` is the
+    device's place under ``/sys``. None stands where an event does not say. The two events of one change have one
+    ``seqnum``.
     """
 
     t_ns: int
+    waited_ns: int | None
     source: str
     action: str
     subsystem: str | None

@@ -41,6 +41,7 @@ def recorded() -> Iterator[DeviceEvent]:
         event = DeviceEvent(
             t_ns=AHEAD_NS + round(float(head[7 : head.index("]")]) * S),
             source="kernel",
+            waited_ns=0,
             action=told["ACTION"],
             subsystem=told["SUBSYSTEM"],
             devpath=told["DEVPATH"],
@@ -67,6 +68,7 @@ def of_a_guest(kind: str) -> Iterator[DeviceEvent]:
         yield DeviceEvent(
             t_ns=AHEAD_NS + 105 * S + number * MS + (30 * MS if each is disk else 0),
             source="udev" if each is disk else "kernel",
+            waited_ns=None,
             action="add",
             subsystem=each["SUBSYSTEM"],
             devpath=each["DEVPATH"],
@@ -138,6 +140,25 @@ def test_a_drive_that_comes_is_told_stage_by_stage_with_what_is_not_known_of_the
 
 
 @pytest.mark.parametrize(
+def test_what_the_probe_waited_for_a_core_is_in_the_error_of_an_events_stage(lab: Lab) -> None:
+    def late() -> Iterator[DeviceEvent]:
+        for event in recorded():
+            yield replace(event, t_ns=event.t_ns + 40 * MS, waited_ns=40 * MS)
+
+    server = Server(late)
+    with following(lab, server) as log:
+        server.tell()
+        online = next(
+            stage for stage in log.stages(NOW, lab.switch_port("srv1", "p1"), soon()) if stage.name == "online"
+        )
+        lost = log.first_loss({"offline"}, {("srv1", "p0")}, set(), 100 * S)
+    assert lost is not None
+    for stage, true_ns in ((online, 104_775_709_000), (lost, 100_571_636_000)):
+        # It was as late as it is stamped, at most, and as early as it would have been on an idle server.
+        assert stage.at_ns - stage.error_ns <= true_ns <= stage.at_ns
+        assert 40 * MS <= stage.error_ns < 43 * MS
+
+
     ("kind", "path"),
     [("nvme", "pci-0000:01:00.0"), ("sas", "pci-0000:02:00.0"), ("sata", "pci-0000:00:1f.2-ata-1")],
 )

@@ -1,13 +1,14 @@
 //! Every device event of this machine, stamped: the kernel's, and udev's once it has given a device its names.
 
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 use rustix::net::{recv, RecvFlags};
 use serde_json::{json, Value};
 
 use crate::cli::UeventsArgs;
-use crate::clock::now_ns;
+use crate::clock::{now_ns, Waits};
 use crate::failure::Failure;
 use crate::identity::identified;
 use crate::lines::emit;
@@ -23,6 +24,7 @@ const UDEV_MAGIC: u32 = 0xfeed_cafe;
 /// # Errors
 /// [`Failure::Target`] if the kernel refuses the socket.
 pub fn run(args: &UeventsArgs) -> Result<(), Failure> {
+    let opened_ns = now_ns();
     let socket = open(KERNEL_GROUP | UDEV_GROUP).map_err(|error| {
         Failure::Target(format!(
             "the kernel's device events cannot be had here ({error}): run on the host itself"
@@ -31,24 +33,70 @@ pub fn run(args: &UeventsArgs) -> Result<(), Failure> {
     let subsystems = args.subsystem.clone();
     emit(&identified(json!({"event": "ready", "t_ns": now_ns()})));
     std::thread::spawn(move || {
+        let mut queue = Queue::of(socket, opened_ns);
         let mut message = [0; MESSAGE_BYTES];
         loop {
-            let received = recv(&socket, &mut message, RecvFlags::empty());
-            let t_ns = now_ns();
+            let (received, stamp) = queue.next(&mut message);
             match received {
-                Ok((length, _)) => {
+                Ok(length) => {
                     let event = Message::parse(&message[..length.min(MESSAGE_BYTES)]);
                     if let Some(event) = event.filter(|event| event.is_of(&subsystems)) {
-                        emit(&event.fields(t_ns));
+                        emit(&event.fields(stamp));
                     }
                 }
-                Err(Errno::NOBUFS) => emit(&json!({"event": "lost", "t_ns": t_ns})),
+                Err(Errno::NOBUFS) => emit(&json!({"event": "lost", "t_ns": stamp.t_ns})),
                 Err(_) => {}
             }
         }
     });
     relate::follow();
     Ok(())
+}
+
+/// The moment at which a datagram was taken; it can have come earlier by `waited_ns`, `None` without kernel support.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    t_ns: u64,
+    waited_ns: Option<u64>,
+}
+
+/// A socket whose datagrams are taken one by one, in a thread of their own.
+struct Queue {
+    socket: OwnedFd,
+    waits: Waits,
+    /// The earliest moment at which the content of the socket can have come, if it is known.
+    since_ns: Option<u64>,
+}
+
+impl Queue {
+    /// The queue of a socket that was opened at `opened_ns`, for the calling thread.
+    fn of(socket: OwnedFd, opened_ns: u64) -> Self {
+        Self {
+            socket,
+            waits: Waits::of_this_thread(),
+            since_ns: Some(opened_ns),
+        }
+    }
+
+    /// Wait for a datagram; its length.
+    fn next(&mut self, message: &mut [u8]) -> (Result<usize, Errno>, Stamp) {
+        let (asked_ns, before_ns) = (now_ns(), self.waits.so_far_ns());
+        // One that is there already has waited for those before it as well, not only for a core.
+        let mut received = recv(&self.socket, &mut *message, RecvFlags::DONTWAIT);
+        let mut t_ns = now_ns();
+        if matches!(received, Err(Errno::AGAIN)) {
+            received = recv(&self.socket, &mut *message, RecvFlags::empty());
+            t_ns = now_ns();
+            let waited_ns = self.waits.so_far_ns().zip(before_ns);
+            self.since_ns =
+                waited_ns.map(|(now, before)| t_ns.saturating_sub(now - before).max(asked_ns));
+        }
+        let waited_ns = self.since_ns.map(|since_ns| t_ns.saturating_sub(since_ns));
+        (
+            received.map(|(length, _)| length),
+            Stamp { t_ns, waited_ns },
+        )
+    }
 }
 
 /// A device event: who said it, and its properties.
@@ -89,7 +137,7 @@ impl<'a> Message<'a> {
         subsystems.is_empty() || subsystems.iter().any(|wanted| wanted == subsystem)
     }
 
-    fn fields(&self, t_ns: u64) -> Value {
+    fn fields(&self, stamp: Stamp) -> Value {
         let property = |name: &str| self.properties.get(name).copied();
         let name = property("DEVNAME").map(|name| name.strip_prefix("/dev/").unwrap_or(name));
         let links: Vec<_> = property("DEVLINKS")
@@ -98,7 +146,8 @@ impl<'a> Message<'a> {
             .collect();
         json!({
             "event": "uevent",
-            "t_ns": t_ns,
+            "t_ns": stamp.t_ns,
+            "waited_ns": stamp.waited_ns,
             "source": if self.is_kernels { "kernel" } else { "udev" },
             "action": property("ACTION"),
             "subsystem": property("SUBSYSTEM"),
@@ -122,8 +171,14 @@ fn udev_properties<'a>(datagram: &'a [u8], header: &[u8]) -> Option<&'a [u8]> {
 
 #[cfg(test)]
 mod tests {
+    use rustix::net::{send, socketpair, AddressFamily, SendFlags, SocketFlags, SocketType};
+
     use super::*;
 
+    const STAMP: Stamp = Stamp {
+        t_ns: 5,
+        waited_ns: Some(3),
+    };
     /// A drive pulled and plugged in elsewhere, by `udevadm monitor --kernel --property` on a guest.
     const RECORDED: &str = include_str!("testdata/uevents-nvme-replug.txt");
 
@@ -162,7 +217,7 @@ mod tests {
         let messages = recorded();
         let fields: Vec<_> = messages
             .iter()
-            .map(|message| Message::parse(message).expect("an event").fields(5))
+            .map(|message| Message::parse(message).expect("an event").fields(STAMP))
             .collect();
         let numbers: Vec<_> = fields
             .iter()
@@ -175,6 +230,10 @@ mod tests {
             .collect();
         let told = |event: &Value| (event["action"].clone(), event["devname"].clone());
         assert_eq!(disks.len(), 2);
+        assert_eq!(
+            (&disks[0]["t_ns"], &disks[0]["waited_ns"]),
+            (&json!(5), &json!(3))
+        );
         assert_eq!(told(disks[0]), (json!("remove"), json!("nvme0n1")));
         assert_eq!(told(disks[1]), (json!("add"), json!("nvme0n1")));
         assert_eq!(disks[1]["source"], "kernel");
@@ -184,13 +243,45 @@ mod tests {
         );
     }
 
+    fn pair() -> (OwnedFd, OwnedFd) {
+        let flags = SocketFlags::empty();
+        socketpair(AddressFamily::UNIX, SocketType::DGRAM, flags, None).unwrap()
+    }
+
+    #[test]
+    fn a_datagram_that_was_there_already_can_have_come_when_it_was_sent() {
+        let (here, there) = pair();
+        let (mut queue, mut message) = (Queue::of(here, now_ns()), [0; 8]);
+        let sent_ns = now_ns();
+        for said in [b"one", b"two"] {
+            send(&there, said, SendFlags::empty()).unwrap();
+        }
+        for said in [b"one", b"two"] {
+            let (length, stamp) = queue.next(&mut message);
+            assert_eq!(&message[..length.unwrap()], said);
+            assert!(stamp.t_ns - stamp.waited_ns.unwrap() <= sent_ns);
+        }
+    }
+
+    #[test]
+    fn a_datagram_that_is_waited_for_has_not_come_before() {
+        let (here, there) = pair();
+        let began_ns = now_ns();
+        let receiver = std::thread::spawn(move || Queue::of(here, began_ns).next(&mut [0; 8]).1);
+        let sent_ns = now_ns();
+        send(&there, b"one", SendFlags::empty()).unwrap();
+        let stamp = receiver.join().unwrap();
+        assert!(sent_ns <= stamp.t_ns);
+        assert!(stamp.t_ns - stamp.waited_ns.unwrap_or(0) >= began_ns);
+    }
+
     #[test]
     fn udev_tells_the_names_of_a_device() {
         let message = udev(
             "ACTION=add\0DEVPATH=/devices/x/block/sda\0SUBSYSTEM=block\0DEVNAME=/dev/sda\0DEVTYPE=disk\0\
              DEVLINKS=/dev/disk/by-path/pci-0000:00:17.0-ata-3 /dev/disk/by-id/wwn-0x5000c500a0000001\0",
         );
-        let fields = Message::parse(&message).unwrap().fields(5);
+        let fields = Message::parse(&message).unwrap().fields(STAMP);
         assert_eq!(
             (&fields["source"], &fields["devname"]),
             (&json!("udev"), &json!("sda"))
