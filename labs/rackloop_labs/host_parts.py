@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rackloop.lab import Drive, Lab, LabKind, Part, PartKind
 from rackloop_labs._fixed_cabling import sas_ports
+from rackloop_labs.port_paths import port_path
 
 _SCSI = frozenset({"removed"})
 _ENCLOSED = _SCSI | {"device_off"}
@@ -49,8 +50,7 @@ def _slots_of_drives(lab: Lab) -> Iterator[HostPart]:
     for drive_id, drive in lab.drives.items():
         if drive.attached is not None:
             server, port = drive.attached
-            device = lab.servers[server].paths.get(port) or (drive.by_path and f"/dev/disk/by-path/{drive.by_path}")
-            if device:
+            if device := port_path(lab, server, port):
                 yield HostPart(_slot(server, port), server, port, device, _kinds_of(lab, drive), drive_id)
         elif drive.expander is not None and (place := lab.expanders[drive.expander].attached) is not None:
             yield from _in_expander(drive_id, drive, *place)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 
 from rackloop.errors import NotSupported
 from rackloop.lab import Lab, LabKind
+from rackloop_labs.port_paths import untold
+from rackloop_labs.scratch_ports import scratch_ports
 
 Refusal = str | None
 
@@ -33,18 +35,14 @@ def _attached(lab: Lab) -> Refusal:
 
 
 def _reached(lab: Lab) -> Refusal:
-    """A server's own tools find the drive at a port by the path that the description gives the port."""
-    if lab.kind is not LabKind.PHYSICAL or not lab.has_switch:
-        return None
-    without = {
-        server: unnamed
-        for server, described in lab.servers.items()
-        if (unnamed := [port for port in lab.baseline.get(server, {}) if port not in described.paths])
-    }
-    if not without:
-        return None
-    ports = ", ".join(f"{server}.{port}" for server, unnamed in without.items() for port in unnamed)
-    return f"no path says what is at {ports}: add paths: to {', '.join(without)}"
+    """A server's own tools find the drive at a port by the path that the description gives the port.
+
+    Of a drive that is attached for good its own does. One that is not scratch no test reads, and those in an expander
+    are found by their names.
+    """
+    if lab.has_switch:
+        return untold(lab, {server: lab.joined(server) for server in lab.servers})
+    return untold(lab, {server: scratch_ports(lab, server) for server in lab.servers})
 
 
 def _by_kernel(does: str) -> Callable[[Lab], Refusal]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rackloop.lab import Lab, LabKind
+from rackloop_labs.port_paths import port_path
 
 
 def can_have(lab: Lab, drive: str) -> bool:
@@ -25,7 +26,7 @@ def fixed_places(lab: Lab, drive: str) -> list[tuple[str, str]]:
     if described.attached is None:
         return []
     server, port = described.attached
-    path = lab.servers[server].paths.get(port) or (described.by_path and f"/dev/disk/by-path/{described.by_path}")
+    path = port_path(lab, server, port)
     return [(server, path)] if path else []
 
 

@@ -23,6 +23,7 @@ from rackloop_labs.discovery import inventories
 from rackloop_labs.fabric import open_fabric
 from rackloop_labs.host_breakables import crashes, host_breakables, host_registers
 from rackloop_labs.media_errors import RackMediaErrors
+from rackloop_labs.port_paths import port_path
 from rackloop_labs.power_ports import RackPower
 from rackloop_labs.ssh_access import ssh_accesses
 from rackloop_labs.uevent_log import SUBSYSTEMS, UeventLog
@@ -103,13 +104,9 @@ class PhysicalBench:
         return named_host(self._hosts, server)
 
     def _path(self, server: str, port: str) -> str:
-        """The path of the port on the server: as the description says, or as that of the drive fixed to it does."""
-        if (path := self.lab.servers[server].paths.get(port)) is not None:
-            return path
-        fixed = self.lab.drives.get(self.lab.joined(server).get(port, "")) if not self.lab.has_switch else None
-        if fixed is None or fixed.by_path is None:
+        if (path := port_path(self.lab, server, port)) is None:
             raise NotSupported(f"{server}.{port}: add paths: to {server}, so that what is at a port can be told")
-        return f"/dev/disk/by-path/{fixed.by_path}"
+        return path
 
     @property
     def event_logs(self) -> Mapping[str, SystemEventLog]:

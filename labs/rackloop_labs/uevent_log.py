@@ -16,6 +16,7 @@ from rackloop.drive_identifiers import is_on_path
 from rackloop.errors import LabError, RackloopError
 from rackloop.lab import Lab
 from rackloop.record import Stage
+from rackloop_labs.port_paths import port_path
 
 if TYPE_CHECKING:
     from rackloop_drivers.host_clock import Moment
@@ -62,7 +63,9 @@ class UeventLog:
 
     def __init__(self, lab: Lab, servers: Collection[str], follow: Follow) -> None:
         self._lab = lab
-        self._servers = [name for name in servers if lab.servers[name].paths]
+        self._servers = [
+            name for name in servers if any(port_path(lab, name, port) for port in lab.servers[name].ports)
+        ]
         self._follow = follow
         self._changed = Condition()
         self._events: dict[str, deque[DeviceEvent]] = {name: deque(maxlen=_KEPT) for name in self._servers}
@@ -114,7 +117,7 @@ class UeventLog:
         """See :class:`~rackloop_labs.attach_log.AttachLog`; it knows of ``offline``: the kernel has a disk no more."""
         if "offline" not in events:
             return None
-        paths = [(server, self._lab.servers[server].paths.get(port)) for server, port in places]
+        paths = [(server, port_path(self._lab, server, port)) for server, port in places]
         with self._changed:
             lost = [
                 Stage("offline", latest_ns, KERNEL, error_ns)

@@ -19,6 +19,7 @@ from rackloop.parameters import number, part, size, stack, whole
 from rackloop.units import format_quantity
 from rackloop_drivers import workload
 from rackloop_fixtures import Measure, Progress, Rack, SwappedReads, added_s, run_parallel
+from rackloop_labs.port_paths import is_told, untold
 from rackloop_labs.scratch_ports import kept_circuits
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -140,7 +141,10 @@ def _drive_pairs(lab: Lab, profile: str) -> list[tuple[str, str]]:
 
 def _port_pairs(lab: Lab, server: str) -> list[tuple[str, str]]:
     """The ports of the server two by two: the first, and those others whose links may be taken."""
-    ports = list(lab.servers[server].ports)
+    ports = [port for port in lab.servers[server].ports if is_told(lab, server, port)]
+    if len(ports) < 2:
+        why = untold(lab, {server: lab.servers[server].ports}) or f"{server} of lab {lab.name} has one port"
+        raise NotSupported(f"two ports of a server take turns, and {why}")
     kept = kept_circuits(lab).ports()
     first, *others = zip(ports[::2], ports[1::2], strict=False)
     return [first, *(two for two in others if kept.isdisjoint(lab.switch_port(server, port) for port in two))]

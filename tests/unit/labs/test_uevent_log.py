@@ -40,8 +40,8 @@ def recorded() -> Iterator[DeviceEvent]:
         told = dict(line.split("=", 1) for line in lines)
         event = DeviceEvent(
             t_ns=AHEAD_NS + round(float(head[7 : head.index("]")]) * S),
-            source="kernel",
             waited_ns=0,
+            source="kernel",
             action=told["ACTION"],
             subsystem=told["SUBSYSTEM"],
             devpath=told["DEVPATH"],
@@ -67,8 +67,8 @@ def of_a_guest(kind: str) -> Iterator[DeviceEvent]:
     for number, each in enumerate([*came, disk]):
         yield DeviceEvent(
             t_ns=AHEAD_NS + 105 * S + number * MS + (30 * MS if each is disk else 0),
-            source="udev" if each is disk else "kernel",
             waited_ns=None,
+            source="udev" if each is disk else "kernel",
             action="add",
             subsystem=each["SUBSYSTEM"],
             devpath=each["DEVPATH"],
@@ -139,7 +139,6 @@ def test_a_drive_that_comes_is_told_stage_by_stage_with_what_is_not_known_of_the
         assert stage.error_ns < 3 * MS
 
 
-@pytest.mark.parametrize(
 def test_what_the_probe_waited_for_a_core_is_in_the_error_of_an_events_stage(lab: Lab) -> None:
     def late() -> Iterator[DeviceEvent]:
         for event in recorded():
@@ -159,6 +158,7 @@ def test_what_the_probe_waited_for_a_core_is_in_the_error_of_an_events_stage(lab
         assert 40 * MS <= stage.error_ns < 43 * MS
 
 
+@pytest.mark.parametrize(
     ("kind", "path"),
     [("nvme", "pci-0000:01:00.0"), ("sas", "pci-0000:02:00.0"), ("sata", "pci-0000:00:1f.2-ata-1")],
 )
@@ -215,6 +215,27 @@ def test_a_clock_that_jumped_tells_no_stages(lab: Lab) -> None:
         server.clock.add(Exchange(110 * S, AHEAD_NS + 111 * S, 110 * S + MS, "b", "c"))
         with pytest.raises(ClockUnknown, match="the clock of srv1 jumped"):
             log.stages(NOW, lab.switch_port("srv1", "p1"), soon())
+
+
+def test_a_drive_that_is_attached_for_good_is_lost_at_its_own_path() -> None:
+    direct = load_lab("direct-attached")
+    node = direct.servers["node1"].model_copy(update={"paths": {}})
+    fast = direct.drives["fast1"].model_copy(update={"by_path": f"{OLD}-nvme-1"})
+    lab = direct.model_copy(
+        update={"servers": {**direct.servers, "node1": node}, "drives": {**direct.drives, "fast1": fast}}
+    )
+    server = Server()
+
+    def follow(name: str, take: Callable[[DeviceEvent], None], ended: Callable[[str], None]) -> Server:
+        assert name == "node1"
+        server.take, server.ended = take, ended
+        return server
+
+    with UeventLog(lab, lab.servers, follow) as log:
+        server.tell()
+        lost = log.first_loss({"offline"}, {("node1", "p1")}, set(), 0)
+    assert lost is not None
+    assert lost.at_ns - lost.error_ns <= 100_571_636_000 <= lost.at_ns
 
 
 def test_events_that_ended_are_not_taken_for_a_drive_that_did_not_come(lab: Lab) -> None:
