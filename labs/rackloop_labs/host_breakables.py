@@ -41,6 +41,7 @@ def host_breakables(
 
 
 def host_registers(
+    lab: Lab,
     hosts: Mapping[str, SshHost],
     broken: Mapping[str, HostFaults],
     drives: Mapping[str, Mapping[str, HostFaults]] | None = None,
@@ -56,7 +57,8 @@ def host_registers(
         | dict((drives or {}).get(server, {}))
         for server in hosts
     }
-    return tuple(HostRegister(hosts[server], its) for server, its in of.items() if its)
+    answer_s = lab.time_s("answer")
+    return tuple(HostRegister(hosts[server], its, answer_s=answer_s) for server, its in of.items() if its)
 
 
 def crashes(

@@ -108,7 +108,7 @@ class MockBench:
             switch_power=self.power.switch or (str(Part(PartKind.SWITCH)) if lab.has_switch else None),
             breakable={**parts, **by_host},
             registers=(LabdRegister(labd, parts), RackdRegister(self.rackd, parts)),
-            server_registers=host_registers(self._hosts, by_host),
+            server_registers=host_registers(lab, self._hosts, by_host),
         )
         self._port_bytes = max(drive.size for drive in lab.drives.values())
 

@@ -79,7 +79,7 @@ class PhysicalBench:
                 **(media.breakable if drives is None else drives.breakable),
             },
             registers=() if drives is None else drives.registers,
-            server_registers=host_registers(self._hosts, breakable, media.on_server),
+            server_registers=host_registers(lab, self._hosts, breakable, media.on_server),
         )
 
     def drive(self, server: str, port: str) -> HostDrive:

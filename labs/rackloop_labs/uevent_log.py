@@ -30,8 +30,8 @@ KERNEL = "kernel"
 
 _BY_PATH = "/dev/disk/by-path/"
 _KEPT = 65_536
-# What a drive that has answered already has had told of it.
-_TOLD_WITHIN_S = 2.0
+# A drive that has answered already has had its events told, but udev's rules are through later than the kernel.
+_LEAST_TOLD_S = 2.0
 _CONTROLLERS = frozenset({"nvme", "scsi"})
 
 
@@ -63,6 +63,7 @@ class UeventLog:
 
     def __init__(self, lab: Lab, servers: Collection[str], follow: Follow) -> None:
         self._lab = lab
+        self._told_s = max(lab.time_s("answer"), _LEAST_TOLD_S)
         self._servers = [
             name for name in servers if any(port_path(lab, name, port) for port in lab.servers[name].ports)
         ]
@@ -95,7 +96,7 @@ class UeventLog:
         if place is None:
             return []
         server, path = place
-        patience = deadline if until == "online" else deadline.sooner(_TOLD_WITHIN_S)
+        patience = deadline if until == "online" else deadline.sooner(self._told_s)
 
         def arrival() -> tuple[DeviceEvent, ...]:
             return self._arrival(server, path, applied.commanded_ns)

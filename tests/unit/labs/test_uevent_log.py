@@ -11,6 +11,7 @@ from threading import Timer
 import pytest
 
 from rackloop.abilities import Applied
+from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import LabError, NotConnected
 from rackloop.lab import Lab, load_lab
 from rackloop.record import Stage
@@ -215,6 +216,24 @@ def test_a_clock_that_jumped_tells_no_stages(lab: Lab) -> None:
         server.clock.add(Exchange(110 * S, AHEAD_NS + 111 * S, 110 * S + MS, "b", "c"))
         with pytest.raises(ClockUnknown, match="the clock of srv1 jumped"):
             log.stages(NOW, lab.switch_port("srv1", "p1"), soon())
+
+
+@pytest.mark.parametrize(("answer_s", "told_s"), [(0.5, 2.0), (7.0, 7.0)])
+def test_what_was_told_of_a_drive_that_answered_is_waited_for_as_the_lab_says(
+    lab: Lab, answer_s: float, told_s: float
+) -> None:
+    slow = lab.model_copy(update={"times": lab.times.model_copy(update={"answer": answer_s})})
+    clock = VirtualClock()
+    asked_s: list[float] = []
+
+    class Asked(Deadline):
+        def sooner(self, seconds: float) -> Deadline:
+            asked_s.append(seconds)
+            return soon(0)
+
+    with following(slow, Server()) as log:
+        assert log.stages(NOW, slow.switch_port("srv1", "p1"), Asked.after(clock, 60), until="answered") == []
+    assert asked_s == [told_s]
 
 
 def test_a_drive_that_is_attached_for_good_is_lost_at_its_own_path() -> None:

@@ -11,14 +11,17 @@ from rackloop_drivers.host_tools import name_of
 class ArrayDevice:
     """A BlockDevice: the array with this UUID behind ``node``, where ``executor`` runs commands.
 
-    The kernel of the server tells whether it is that one, by ``md/uuid``, whenever it is served. Nothing claims it: the
-    drives beneath are held.
+    The kernel of the server tells whether it is that one, by ``md/uuid``, whenever it is served, which begins within
+    ``within_s``. Nothing claims it: the drives beneath are held.
     """
 
-    def __init__(self, executor: Executor, clock: Clock, node: str, uuid: str, size_bytes: int) -> None:
+    def __init__(
+        self, executor: Executor, clock: Clock, node: str, uuid: str, size_bytes: int, *, within_s: float
+    ) -> None:
         self._executor = executor
         self._clock = clock
         self._node = node
+        self._within_s = within_s
         self._identity = DriveIdentity("md array", uuid, "", "md", size_bytes)
 
     @property
@@ -48,4 +51,12 @@ class ArrayDevice:
 
     def serve(self, *, writes: bool) -> Serving:
         """Have rackprobe serve it to this machine; raises as :class:`~rackloop_drivers.block.HostPath` does."""
-        return Serving(self._executor, self._clock, self.location, self._node, self._identity, writes=writes)
+        return Serving(
+            self._executor,
+            self._clock,
+            self.location,
+            self._node,
+            self._identity,
+            writes=writes,
+            within_s=self._within_s,
+        )

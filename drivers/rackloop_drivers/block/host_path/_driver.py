@@ -126,7 +126,9 @@ class HostPath:
         else:
             seen = self._seen()
             identity, node = seen.identity, place_of(seen)
-        return Serving(self._executor, self._clock, self.location, node, identity, writes=writes)
+        return Serving(
+            self._executor, self._clock, self.location, node, identity, writes=writes, within_s=self._within_s
+        )
 
     def _seen(self) -> SeenDrive:
         return self.seen(Deadline.after(self._clock, self._within_s))

@@ -19,7 +19,8 @@ from rackloop_drivers.host_tools import deliver, name_of
 if TYPE_CHECKING:
     from rackloop.abilities import DriveIdentity, Executor
 
-_BEGIN_S = 30.0
+# rackprobe is brought to the server where it is not there yet, however soon its tools answer.
+_LEAST_S = 30.0
 _END_S = 3.0
 # How long a thread waits for bytes before it waits again: there is nothing else for it to do.
 _SPELL_S = 3600.0
@@ -30,18 +31,27 @@ class Serving:
     """A ``rackprobe serve`` of the drive ``identity`` at ``node``, where ``executor`` runs commands.
 
     With ``writes`` the drive may be written; the caller holds it meanwhile. ``take_socket`` gives what an NBD client
-    speaks through; ``export`` is the name to ask for, the drive's serial. It ends when it is closed, when the client
-    hangs up, and with the connection; then ``loss`` says why. Raises NotSupported where the executor has no streams,
+    speaks through; ``export`` is the name to ask for, the drive's serial. It begins within ``within_s``, the time of
+    the server's tools, or 30 s where that is less. It ends when it is closed, when the client hangs up, and with the
+    connection; then ``loss`` says why. Raises NotSupported where the executor has no streams,
     LabError with every reason where another drive is at ``node`` or it must not be written, ToolError where rackprobe
     cannot run there, and NotConnected and DeadlineExceeded as the executor does.
     """
 
     def __init__(
-        self, executor: Executor, clock: Clock, where: str, node: str, identity: DriveIdentity, *, writes: bool
+        self,
+        executor: Executor,
+        clock: Clock,
+        where: str,
+        node: str,
+        identity: DriveIdentity,
+        *,
+        writes: bool,
+        within_s: float,
     ) -> None:
         if not isinstance(executor, StreamingHost):
             raise NotSupported(f"{where}: {name_of(executor)} gives no stream of bytes, by which alone I/O reaches it")
-        deadline = Deadline.after(clock, _BEGIN_S)
+        deadline = Deadline.after(clock, max(within_s, _LEAST_S))
         self.where = where
         self.export = identity.serial
         self.size_bytes = identity.size_bytes
