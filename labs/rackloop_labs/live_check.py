@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,15 +14,25 @@ from rackloop.lab import Lab
 from rackloop_drivers.block import HostPath
 from rackloop_drivers.clock_access import ClockAccess
 from rackloop_drivers.drive import HostDrive
+from rackloop_drivers.hang import HostHang
 from rackloop_drivers.host import run_on_all
 from rackloop_drivers.host_tools import read_health, require_tool
-from rackloop_drivers.workload import Expected, Fio, RackProbe, ShowsClock
+from rackloop_drivers.phy import require_switchable
+from rackloop_drivers.workload import Expected, Fio, RackProbe, ShowsClock, find_mkfs, require_mountable
 from rackloop_labs.bench import Bench, drive_in_slot
+from rackloop_labs.host_breakables import runs_kernels
+from rackloop_labs.lacking import refusal
 
-# The tool that each way takes by which a server breaks its own network, links and slots.
-_TOOLS = {"link_disabled": "setpci", "device_off": "sg_ses", "partition": "nft"}
+# The tools that each way takes by which a server breaks its own network, links and slots, or makes an array.
+_TOOLS: Mapping[str, Sequence[str]] = {
+    "link_disabled": ["setpci"],
+    "device_off": ["sg_ses"],
+    "partition": ["nft"],
+    "md_array": ["mdadm", "losetup"],
+}
 # What the sector holds does not matter.
 _ANYTHING = Expected("nobody")
+_MOUNTS = "remap.mount"
 _NOT_TRIED = "not tried: its server does not answer"
 
 
@@ -44,12 +54,18 @@ def live_check(bench: Bench, deadline: Deadline) -> list[Attempt]:
     Each port's first sector is read by its server, each tool that tests need runs once there, and the switch, what
     switches power and the controllers are asked. Nothing is written or switched.
     """
-    return [*_boxes(bench, deadline), *_servers(bench, deadline)]
+    return [*_here(bench), *_boxes(bench, deadline), *_servers(bench, deadline)]
 
 
 def live_check_s(lab: Lab) -> float:
     """The longest that a live check may take: the time of a server's tools for its survey and for each of its ports."""
     return lab.time_s("tools") * (1 + max(len(server.ports) for server in lab.servers.values()))
+
+
+def _here(bench: Bench) -> Iterator[Attempt]:
+    """The tools of the machine that tests run on."""
+    if refusal(bench.lab, _MOUNTS) is None:
+        yield _tried("this machine", f"has mkfs.ext4 for {_MOUNTS}", find_mkfs)
 
 
 def _boxes(bench: Bench, deadline: Deadline) -> Iterator[Attempt]:
@@ -118,8 +134,25 @@ def _tools(bench: Bench, host: Host, deadline: Deadline) -> Iterator[Attempt]:
     yield _tried(name, "runs fio", lambda: Fio(host, bench.clock).version(deadline))
     breakable = bench.equipment.breakable.items()
     kinds = {kind for part, its in breakable for kind in its.kinds if part.partition(":")[2].split("/")[0] == name}
-    for kind in sorted(kinds & _TOOLS.keys()):
-        yield _tried(name, f"has {_TOOLS[kind]}", partial(require_tool, host, _TOOLS[kind]))
+    yield from _means(bench.lab, host, kinds, deadline)
+
+
+def _means(lab: Lab, host: Host, kinds: Collection[str], deadline: Deadline) -> Iterator[Attempt]:
+    """Each tool, and each part of its kernel, by which a server does what the description of its rack offers.
+
+    ``kinds`` are the ways in which its parts can be broken.
+    """
+    name = host.name
+    for kind, tools in _TOOLS.items():
+        yield from (_tried(name, f"has {tool}", partial(require_tool, host, tool)) for tool in tools if kind in kinds)
+    if "disabled" in kinds:
+        does = "can switch its SAS PHYs off, by its kernel or smp_phy_control"
+        yield _tried(name, does, partial(require_switchable, host, deadline))
+    if runs_kernels(lab) and HostHang.kinds.issubset(kinds):
+        does = "can have its programs held for server_hang, by control groups of version 2"
+        yield _tried(name, does, partial(HostHang(host).prepare, {"kind": "hang"}, deadline))
+    if refusal(lab, _MOUNTS) is None:
+        yield _tried(name, f"mounts ext4 for {_MOUNTS}", partial(require_mountable, host, deadline))
 
 
 def _able(part: str, drive: HostDrive, deadline: Deadline) -> Iterator[Attempt]:
@@ -193,7 +226,7 @@ def _device(bench: Bench, server: str, port: str) -> BlockDevice:
     if first is None:
         raise LabError(f"expander {plugged} has no drive by its description")
     described = lab.drives[first]
-    if not isinstance(bench.device(server, port), HostPath):
+    if not runs_kernels(lab):
         return drive_in_slot(bench, server, port, described.expander_slot or 0)[1]
     if described.wwn is None:
         raise LabError(f"drive {first} has no wwn: in its description, by which it would be found")

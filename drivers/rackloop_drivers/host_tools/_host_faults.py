@@ -13,6 +13,8 @@ from rackloop.clock import Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotSupported, ToolError
 
 _PACKAGES = {
+    "losetup": "util-linux",
+    "mdadm": "mdadm",
     "nft": "nftables",
     "setpci": "pciutils",
     "sg_ses": "sg3-utils",

@@ -12,6 +12,7 @@ from rackloop.lazy_exports import lazy_getattr
 if TYPE_CHECKING:
     from rackloop_drivers.phy._host_phy import HostPhy as HostPhy
     from rackloop_drivers.phy._host_phy import PhyVia as PhyVia
+    from rackloop_drivers.phy._host_phy import require_switchable as require_switchable
     from rackloop_drivers.phy._phys import HostPhys as HostPhys
     from rackloop_drivers.phy._registered import HostPhyDriver as HostPhyDriver
     from rackloop_drivers.phy._switched_off import PhySwitchedOff as PhySwitchedOff

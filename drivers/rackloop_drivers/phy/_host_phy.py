@@ -90,6 +90,15 @@ def list_phys(host: Host, deadline: Deadline) -> list[SasPhy]:
     return phys
 
 
+def require_switchable(host: Host, deadline: Deadline) -> None:
+    """Return where each PHY of the server's HBAs can be switched off.
+
+    Raises ToolError where that takes smp_phy_control, since their driver has no attribute for it, and it is missing.
+    """
+    names = [phy.name for phy in list_phys(host, deadline) if phy.name.count(":") == 1]
+    run_phy(host, PhyVia.SYSFS, "able", *names, deadline=deadline)
+
+
 def run_phy(host: Host, via: PhyVia, what: str, *arguments: str, deadline: Deadline) -> str:
     """Do what ``phy.sh`` does. Raises LabError where the server did not, ToolError where it lacks smp_utils."""
     script = files("rackloop_drivers.phy").joinpath("phy.sh").read_text(encoding="utf-8")

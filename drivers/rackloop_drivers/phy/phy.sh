@@ -251,6 +251,9 @@ swing)
     done
     for phy in "$@"; do rm -f "$requests/$id/$phy"; done
     ;;
+able)
+    all_of "$@"
+    ;;
 free)
     must_be_free "$@"
     ;;

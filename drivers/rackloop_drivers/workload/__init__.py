@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from rackloop_drivers.workload._fio_series import Sample as Sample
     from rackloop_drivers.workload._mountable import FILE_SYSTEM as FILE_SYSTEM
     from rackloop_drivers.workload._mountable import SECTOR_BEHIND as SECTOR_BEHIND
+    from rackloop_drivers.workload._mountable import find_mkfs as find_mkfs
+    from rackloop_drivers.workload._mountable import require_mountable as require_mountable
     from rackloop_drivers.workload._rackprobe import SECTOR_BYTES as SECTOR_BYTES
     from rackloop_drivers.workload._rackprobe import RackProbe as RackProbe
     from rackloop_drivers.workload._rackprobe_results import Expected as Expected

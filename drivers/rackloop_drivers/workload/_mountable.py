@@ -9,7 +9,7 @@ import tempfile
 from base64 import b64encode
 from pathlib import Path
 
-from rackloop.abilities import Executor, WritableDrive
+from rackloop.abilities import Executor, Host, WritableDrive
 from rackloop.clock import Deadline
 from rackloop.errors import DeadlineExceeded, LabError, NotSupported
 from rackloop.native import find_binary
@@ -30,6 +30,8 @@ _FEATURES = (
     "dir_nlink,extra_isize,metadata_csum"
 )
 # The drive is held by another process of ours, and a mkfs there could not claim it.
+# A module is loaded when it is first asked for.
+_KNOWN = 'grep -qw "$1" /proc/filesystems || modprobe --dry-run --quiet "$1"'
 _COPY = 'base64 -d | gzip -dc | dd of="$1" bs=1M iflag=fullblock conv=notrunc,nocreat,fsync status=none'
 
 
@@ -48,10 +50,23 @@ def make_file_system(executor: Executor, drive: WritableDrive, expected: Expecte
         raise LabError(f"{name_of(executor)}: no {FILE_SYSTEM} was written to {drive.drive_id}: {said}")
 
 
-def _image(expected: Expected, deadline: Deadline) -> bytes:
+def find_mkfs() -> str:
+    """The path of the program that makes the file system, on this machine. Raises NotSupported where it is not here."""
     mkfs = shutil.which(_MKFS) or shutil.which(_MKFS, path=_PLACES)
     if mkfs is None:
         raise NotSupported(f"{_MKFS} was not found on this machine: install its package e2fsprogs here")
+    return mkfs
+
+
+def require_mountable(host: Host, deadline: Deadline) -> None:
+    """Return where the kernel of ``host`` mounts the file system, which rackprobe asks it for. Raises LabError."""
+    known = host.run(["sh", "-c", _KNOWN, "known", FILE_SYSTEM], deadline)
+    if known.status:
+        raise LabError(f"the kernel of {host.name} has no {FILE_SYSTEM}, neither built in nor as a module")
+
+
+def _image(expected: Expected, deadline: Deadline) -> bytes:
+    mkfs = find_mkfs()
     with tempfile.TemporaryDirectory(prefix="rackloop-") as made:
         tree, image = Path(made) / "tree", Path(made) / "image"
         tree.mkdir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,11 +10,91 @@ from typing import Any
 
 import pytest
 
+from rackloop.abilities import Completed
+from rackloop.clock import Deadline
 from rackloop.errors import LabError
 from rackloop.lab import load_lab
+from rackloop_drivers.block import HostPath
 from rackloop_drivers.clock_access import ClockAccess
-from rackloop_labs.live_check import _require_clock, live_check_s
-from tests.deadlines import soon
+from rackloop_labs.live_check import _device, _here, _means, _require_clock, live_check_s
+from tests.deadlines import CLOCK, soon
+from tests.unit.models.run_only_executor import RunOnlyExecutor
+
+KINDS = frozenset({"disabled", "hang", "partition", "md_array"})
+MEANS = {
+    "has nft": "install its package nftables there",
+    "has mdadm": "install its package mdadm there",
+    "has losetup": "install its package util-linux there",
+    "can switch its SAS PHYs off, by its kernel or smp_phy_control": "install its package smp-utils there",
+    "can have its programs held for server_hang, by control groups of version 2": "no control groups",
+    "mounts ext4 for remap.mount": "the kernel of srv1 has no ext4",
+}
+
+
+class Server(RunOnlyExecutor):
+    """A server that has no tool, one PHY that its kernel does not switch, and no control groups; or all it needs."""
+
+    name = "srv1"
+
+    def __init__(self, *, lacks: bool) -> None:
+        self.lacks = lacks
+
+    def find(self, program: str) -> str | None:
+        return None if self.lacks else program
+
+    def run(self, argv: Sequence[str], deadline: Deadline, *, stdin: str = "") -> Completed:
+        assert not stdin
+        assert not deadline.is_over()
+        lacking = (1, "")
+        match argv[3:]:
+            case ["phy", _, "sysfs", "list"]:
+                return Completed(tuple(argv), 0, "phy-0:1 0 /sys/devices/a 12.0\nphy-0:1:1 0 /sys/devices/b 12.0\n", "")
+            case ["phy", _, "sysfs", "able", *names]:
+                # An expander's PHYs are those of its enclosure.
+                assert names == ["phy-0:1"]
+                lacking = (5, "")
+            case ["hang", _, "look"]:
+                lacking = (5, "/sys/fs/cgroup has no control groups of version 2")
+        status, error = lacking if self.lacks else (0, "")
+        return Completed(tuple(argv), status, "", error)
+
+
+def problems(name: str, kinds: frozenset[str], *, lacks: bool) -> Mapping[str, str | None]:
+    """What a server is found to have and to lack, on a lab of this name."""
+    server: Any = Server(lacks=lacks)
+    return {attempt.did: attempt.problem for attempt in _means(load_lab(name), server, kinds, soon())}
+
+
+def test_each_ability_that_a_description_offers_is_looked_for_on_its_servers() -> None:
+    lacking = problems("example-rack", KINDS, lacks=True)
+    assert lacking.keys() == MEANS.keys()
+    for did, why in lacking.items():
+        assert why is not None
+        assert MEANS[did] in why
+    assert problems("example-rack", KINDS, lacks=False) == dict.fromkeys(MEANS)
+
+
+def test_what_no_part_of_a_server_can_do_is_not_looked_for() -> None:
+    assert problems("example-rack", frozenset(), lacks=True).keys() == {"mounts ext4 for remap.mount"}
+    # A simulated server hangs in the simulation, and mounts nothing.
+    assert problems("mock", frozenset({"hang"}), lacks=True) == {}
+
+
+def test_file_systems_are_made_on_this_machine_where_drives_are_mounted() -> None:
+    def looked_for(name: str) -> list[tuple[str, str]]:
+        bench: Any = SimpleNamespace(lab=load_lab(name))
+        return [(attempt.part, attempt.did) for attempt in _here(bench)]
+
+    assert looked_for("mock") == []
+    assert looked_for("virtual") == [("this machine", "has mkfs.ext4 for remap.mount")]
+
+
+def test_a_drive_in_an_expander_is_read_by_its_wwn_whatever_path_its_port_has() -> None:
+    lab = load_lab("direct-attached")
+    bench: Any = SimpleNamespace(lab=lab, clock=CLOCK, host=lambda _: Server(lacks=False))
+    device = _device(bench, "node2", "p0")
+    assert isinstance(device, HostPath)
+    assert device.port_target() == "/dev/disk/by-id/wwn-0x5000c500d2000004"
 
 
 def test_a_check_has_the_time_of_the_description_for_a_survey_and_each_port(tmp_path: Path) -> None:
