@@ -6,11 +6,8 @@ between them (Marzullo, Owicki: "Maintaining the Time in a Distributed System", 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-
-from rackloop.units import counted
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -69,16 +66,27 @@ class EvidenceLine:
 
 
 @dataclass(frozen=True)
-class Source:
-    """A source of evidence: its clock's ``offset``, and why it, or its clock, could not be read.
+class Gap:
+    """So many ``lines`` of a source in a row, of these moments, are not in the timeline; None without a known clock."""
 
-    ``left_out`` is how many of its first lines are not in the timeline.
-    """
+    from_ns: int | None
+    until_ns: int | None
+    lines: int
+
+
+@dataclass(frozen=True)
+class Source:
+    """A source of evidence: its clock's ``offset``, why it, or its clock, could not be read, and what is left out."""
 
     name: str
     offset: ClockOffset | None = None
     unread: str | None = None
-    left_out: int = 0
+    gaps: tuple[Gap, ...] = ()
+
+    @property
+    def left_out(self) -> int:
+        """The number of its lines that are not in the timeline."""
+        return sum(gap.lines for gap in self.gaps)
 
 
 @dataclass(frozen=True)
@@ -96,60 +104,15 @@ class Timeline:
     lines: tuple[EvidenceLine, ...]
     sources: tuple[Source, ...]
 
-    def __str__(self) -> str:
-        width = max((len(line.source) for line in self.lines), default=0)
-        stamps = max((len(line.own_stamp) for line in self.lines), default=0)
-        return "\n".join(
-            [
-                f"# Evidence on {self.test}, lab {self.lab}, on one time base",
-                "# seconds since the test began, error bound, source, its own stamp, text",
-                *(f"# {_about(source)}" for source in self.sources),
-                *(self._rendered(line, width, stamps) for line in self.lines),
-                "",
-            ]
-        )
-
-    def _rendered(self, line: EvidenceLine, width: int, stamps: int) -> str:
-        if line.at_ns is None:
-            when = f"{'?':>13} {'':>10}"
-        else:
-            when = f"{(line.at_ns - self.began_ns) / 1e9:13.6f} ±{line.error_ns / 1e9:.6f}"
-        return f"{when}  {line.source:<{width}}  {line.own_stamp:<{stamps}}  {line.text}".rstrip()
-
 
 def merge(
-    test: str,
-    lab: str,
-    began_ns: int,
-    ended_ns: int,
-    lines: Iterable[EvidenceLine],
-    sources: Iterable[Source],
-    *,
-    most_of_each: int,
+    test: str, lab: str, began_ns: int, ended_ns: int, lines: Iterable[EvidenceLine], sources: Iterable[Source]
 ) -> Timeline:
-    """One timeline of the last ``most_of_each`` lines of each source.
-
-    What was certainly over before the test began is not about it, and is not counted as left out.
-    """
+    """One timeline of these lines. What was certainly over before the test began is not about it."""
     kept = [line for line in lines if line.at_ns is None or line.at_ns + line.error_ns >= began_ns]
-    kept.sort(key=lambda line: (line.at_ns is None, line.at_ns or 0))
-    surplus = {name: number - most_of_each for name, number in Counter(line.source for line in kept).items()}
-    passed = Counter[str]()
-    last = []
-    for line in kept:
-        passed[line.source] += 1
-        if passed[line.source] > surplus[line.source]:
-            last.append(line)
-    known = [replace(source, left_out=source.left_out + max(0, surplus.get(source.name, 0))) for source in sources]
-    return Timeline(test, lab, began_ns, ended_ns, tuple(last), tuple(known))
+    return Timeline(test, lab, began_ns, ended_ns, tuple(sorted(kept, key=by_time)), tuple(sources))
 
 
-def _about(source: Source) -> str:
-    if source.unread is not None:
-        known = " ".join(source.unread.split())
-    elif source.offset is None:
-        known = "on the run's clock"
-    else:
-        known = f"its clock is known to {source.offset.error_ns / 1e6:.3f} ms"
-    left_out = f"; its first {counted(source.left_out, 'line')} left out" if source.left_out else ""
-    return f"{source.name}: {known}{left_out}"
+def by_time(line: EvidenceLine) -> tuple[bool, int]:
+    """The order of lines: those without a moment stand last."""
+    return line.at_ns is None, line.at_ns or 0

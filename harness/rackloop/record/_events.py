@@ -277,7 +277,8 @@ class EvidenceGathered:
     """The evidence on a test that did not pass, on the run's clock; the file has it in words.
 
     ``lanes`` has the moments at which each source said something, (t_ns, error_ns); ``unread`` says of sources that
-    could not be read, or whose clock is not known, why. ``left_out`` counts the first lines, which lanes do not have.
+    could not be read, or whose clock is not known, why. ``left_out`` counts the lines which lanes do not have, and
+    ``gaps`` has from when to when they were said; without ``gaps`` they were the first.
     """
 
     kind: ClassVar[str] = "evidence.gathered"
@@ -287,6 +288,7 @@ class EvidenceGathered:
     lanes: Mapping[str, Sequence[tuple[int, int]]]
     unread: Mapping[str, str]
     left_out: Mapping[str, int] = field(default_factory=dict)
+    gaps: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ _LANE_IN = 0.34
 def evidence_timeline(evidence: EvidenceGathered, source: Source) -> Figure:
     """A lane for each source: a mark at every line it wrote, as wide as its clock is uncertain.
 
-    From the beginning until the first line that is kept, a lane is hatched where lines were left out.
+    A lane is hatched where lines were left out.
     """
     lanes = list(evidence.lanes)
     left_out = {name: evidence.left_out[name] for name in lanes if evidence.left_out.get(name)}
@@ -36,7 +36,11 @@ def evidence_timeline(evidence: EvidenceGathered, source: Source) -> Figure:
         axes.add_collection(LineCollection(list(bars), colors=color, alpha=0.4, linewidths=5))
         axes.plot(at_s, rows, "|", color=color, markersize=11, markeredgewidth=1.1)
         if name in left_out:
-            axes.add_patch(_hatched((0.0, place - 0.3), max(0.0, float(at_s.min())), 0.6))
+            # What an earlier version left out were the first lines.
+            until_first = [(evidence.began_ns, evidence.began_ns + round(max(0.0, float(at_s.min())) * 1e9))]
+            for from_ns, until_ns in evidence.gaps.get(name, until_first):
+                from_s, until_s = _seconds(from_ns, evidence), _seconds(until_ns, evidence)
+                axes.add_patch(_hatched((from_s, place - 0.3), until_s - from_s, 0.6))
     for edge_ns, what in ((evidence.began_ns, "begins"), (evidence.ended_ns, "ends")):
         axes.axvline(_seconds(edge_ns, evidence), color=GREY, linewidth=1, linestyle="--")
         axes.text(_seconds(edge_ns, evidence), -0.72, what, color=GREY, fontsize=8, ha="center", va="bottom")
@@ -62,7 +66,7 @@ def evidence_timeline(evidence: EvidenceGathered, source: Source) -> Figure:
 
 
 def _row(name: str, kept: int, left_out: int) -> str:
-    return f"{name} (last {kept} of {kept + left_out})" if left_out else f"{name} ({kept})"
+    return f"{name} ({kept} of {kept + left_out})" if left_out else f"{name} ({kept})"
 
 
 def _hatched(corner: tuple[float, float], width: float, height: float, label: str = "") -> Rectangle:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackloop.inspection.timeline import ClockOffset, ClockReading, EvidenceLine, Source, merge, offset_of
+from rackloop.inspection.timeline import ClockOffset, ClockReading, EvidenceLine, merge, offset_of
 
 MOMENTS = st.integers(min_value=0, max_value=10**15)
 LINES = st.lists(
@@ -68,7 +68,7 @@ def test_a_moment_of_another_clock_is_told_on_the_runs() -> None:
 @given(LINES)
 def test_a_timeline_is_sorted_and_keeps_everything_that_may_be_of_the_test(lines: list[EvidenceLine]) -> None:
     began_ns = 5 * 10**9
-    merged = merge("t", "mock", began_ns, 10**10, lines, [], most_of_each=100).lines
+    merged = merge("t", "mock", began_ns, 10**10, lines, []).lines
     stamps = [line.at_ns for line in merged if line.at_ns is not None]
     assert stamps == sorted(stamps)
     assert [line.at_ns is None for line in merged] == sorted(line.at_ns is None for line in merged)
@@ -77,40 +77,3 @@ def test_a_timeline_is_sorted_and_keeps_everything_that_may_be_of_the_test(lines
     for source in {line.source for line in merged}:
         same = [line for line in merged if line.source == source and line.at_ns is None]
         assert same == [line for line in lines if line.source == source and line.at_ns is None]
-
-
-@given(LINES, st.integers(min_value=1, max_value=5))
-def test_of_a_source_that_says_much_the_last_is_kept_and_the_rest_counted(lines: list[EvidenceLine], most: int) -> None:
-    sources = [Source("switch", left_out=7), Source("srv1 kernel"), Source("srv1 SEL")]
-    whole = merge("t", "mock", 0, 10**10, lines, sources, most_of_each=len(lines) + 1)
-    cut = merge("t", "mock", 0, 10**10, lines, sources, most_of_each=most)
-    for source, before in zip(cut.sources, whole.sources, strict=True):
-        said = [line for line in whole.lines if line.source == source.name]
-        assert [line for line in cut.lines if line.source == source.name] == said[-most:]
-        assert source.left_out == before.left_out + max(0, len(said) - most)
-        told = f"# {source.name}: on the run's clock; its first {source.left_out} line"
-        assert (told in str(cut)) == (source.left_out > 0)
-
-
-def test_a_timeline_says_whose_stamp_it_is_how_good_it_is_and_what_was_not_read() -> None:
-    lines = [
-        EvidenceLine("srv1 kernel", "[   12.000001]", 3_500_000_000, 500_000, "ata1: hard resetting link"),
-        EvidenceLine("switch", "", 2_000_000_000, 1_000, ":PHY:DROP (@1),20"),
-        EvidenceLine("srv2 kernel", "[    7.000000]", None, 0, "sda: something"),
-    ]
-    sources = [
-        Source("switch"),
-        Source("srv1 kernel", ClockOffset(0, 500_000)),
-        Source("srv3 SEL", unread="not read: bmc:\n no answer"),
-    ]
-    timeline = merge("fabric/x", "mock (simulated)", 10**9, 4 * 10**9, lines, sources, most_of_each=100)
-    assert str(timeline).splitlines() == [
-        "# Evidence on fabric/x, lab mock (simulated), on one time base",
-        "# seconds since the test began, error bound, source, its own stamp, text",
-        "# switch: on the run's clock",
-        "# srv1 kernel: its clock is known to 0.500 ms",
-        "# srv3 SEL: not read: bmc: no answer",
-        "     1.000000 ±0.000001  switch                       :PHY:DROP (@1),20",
-        "     2.500000 ±0.000500  srv1 kernel  [   12.000001]  ata1: hard resetting link",
-        "            ?             srv2 kernel  [    7.000000]  sda: something",
-    ]

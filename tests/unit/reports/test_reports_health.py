@@ -88,7 +88,7 @@ def test_a_plot_has_a_lane_for_each_source_and_bars_as_wide_as_the_error() -> No
 def test_the_time_of_lines_that_were_left_out_is_hatched_and_the_caption_says_so() -> None:
     figure = evidence_timeline(replace(EVIDENCE, left_out={"srv1 SEL": 7}), SOURCE)
     (axes,) = figure.get_axes()
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["switch (1)", "srv1 SEL (last 1 of 8)"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["switch (1)", "srv1 SEL (1 of 8)"]
     (hatched,) = [patch for patch in axes.patches if isinstance(patch, Rectangle) and patch.get_hatch()]
     assert (hatched.get_x(), hatched.get_width(), round(hatched.get_y())) == (0.0, 1.0, 1)
     caption = " ".join(text.get_text().replace("\n", " ") for text in figure.texts)
@@ -97,6 +97,15 @@ def test_the_time_of_lines_that_were_left_out_is_hatched_and_the_caption_says_so
     whole = evidence_timeline(EVIDENCE, SOURCE)
     assert "Hatched" not in " ".join(text.get_text() for text in whole.texts)
     assert not whole.get_axes()[0].patches
+
+
+def test_a_gap_between_kept_lines_is_hatched_where_it_is() -> None:
+    second_ns = 10**9
+    gaps = [(EVIDENCE.began_ns + 2 * second_ns, EVIDENCE.began_ns + 5 * second_ns)]
+    figure = evidence_timeline(replace(EVIDENCE, left_out={"srv1 SEL": 7}, gaps={"srv1 SEL": gaps}), SOURCE)
+    (axes,) = figure.get_axes()
+    (hatched,) = [patch for patch in axes.patches if isinstance(patch, Rectangle) and patch.get_hatch()]
+    assert (hatched.get_x(), hatched.get_width()) == (2.0, 3.0)
 
 
 @pytest.mark.parametrize(("lines", "kind"), [(3, "svg"), (201, "png")])
