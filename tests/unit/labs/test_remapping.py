@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from threading import Event
 from types import SimpleNamespace
 from typing import Any
@@ -125,6 +125,7 @@ class Rack:
         spares: dict[str, str] | None = None,
         ports: Sequence[str] = PORTS,
         fabric: Fabric | None = None,
+        late_with: Callable[[float], float] = lambda _seconds: 0.0,
     ) -> Remapping:
         baseline = self.lab.baseline[server]
         at = {(server, port): baseline[port] for port in ports}
@@ -140,6 +141,7 @@ class Rack:
             spares=spares or {},
             test="t",
             events=whole,
+            late_with=late_with,
         )
 
 
@@ -308,6 +310,23 @@ def test_a_drive_that_others_answer_for_is_the_products() -> None:
         ProductFailed, match=r"did not come within 5 s of the switch's acting \(40 reads: 40 wrong_drive"
     ):
         rack.remapping(spares={SERVER: "d19"}).keep_changing(SERVER, 1, Event(), lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("late_s", "error", "said"),
+    [
+        (9.9, ProductFailed, r"did not come within 5 s of the switch's acting \(40 reads: 40 wrong_drive\)$"),
+        (10.1, RackloopError, r"15\.00 s .*; it may take 5 s, and this machine may have added 10\.10 s to that"),
+    ],
+)
+def test_a_drive_that_does_not_come_is_the_products_unless_the_machine_may_have_kept_it(
+    late_s: float, error: type[RackloopError], said: str
+) -> None:
+    rack = Rack(verdicts={**NONE, "wrong_drive": 40})
+    remapping = rack.remapping(spares={SERVER: "d19"}, late_with=lambda _seconds: late_s)
+    with pytest.raises(error, match=said) as raised:
+        remapping.keep_changing(SERVER, 1, Event(), lambda: None)
+    assert raised.type is error
 
 
 def test_a_port_that_nobody_could_read_is_not_the_products() -> None:
