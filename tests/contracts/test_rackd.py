@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import socket
 from typing import Any
 
 import pytest
@@ -163,6 +165,9 @@ def test_the_generation_guard_refuses_a_stale_controller(rack: Rack) -> None:
         ("phy_drop", {"ports": [1], "down_ms": 1, "count": 2}, "bad_request"),
         ("phy_flap", {"ports": [1], "down_ms": 1, "up_ms": 1, "count": 0}, "out_of_range"),
         ("phy_flap", {"ports": [1], "down_ms": 1}, "bad_request"),
+        # Drops without a time in between would be one.
+        ("phy_flap", {"ports": [1], "down_ms": 1, "up_ms": 0, "count": 2}, "out_of_range"),
+        ("phy_flap", {"ports": [1], "down_ms": 1, "up_ms": 1e-6, "count": 2}, "out_of_range"),
         ("phy_flap", {"ports": [1], "down_ms": 1e9, "up_ms": 1e9, "count": 10_000}, "out_of_range"),
         ("miswire", {"ports": [1, 1]}, "bad_request"),
         ("power", {"target": "server:nobody", "on": True}, "unknown_server"),
@@ -181,6 +186,19 @@ def test_the_generation_guard_refuses_a_stale_controller(rack: Rack) -> None:
 )
 def test_a_wrong_request_is_refused_by_code(rack: Rack, op: str, fields: dict[str, Any], code: str) -> None:
     assert rack.refused(op, **fields) == code
+    assert rack.ask("hello")["generation"] == 1
+
+
+@pytest.mark.parametrize("op", [[], {}, None, 7, True])
+def test_an_op_that_is_no_text_is_refused_and_the_next_line_heard(rack: Rack, op: object) -> None:
+    with socket.socket(socket.AF_UNIX) as wire, wire.makefile("rb") as answers:
+        wire.settimeout(SLOW_S)
+        wire.connect(str(rack.process.control))
+        wire.sendall(json.dumps({"id": 1, "op": op}).encode() + b"\n")
+        error = json.loads(answers.readline())["error"]
+        assert (error["code"], error["message"]) == ("bad_request", "the request has no op")
+        wire.sendall(b'{"id": 2, "op": "hello"}\n')
+        assert json.loads(answers.readline())["generation"] == 1
     assert rack.ask("hello")["generation"] == 1
 
 

@@ -23,6 +23,10 @@ def test_the_plan_passes_on_the_simulated_twin(rackloop: CommandLine) -> None:
     assert {test["verdict"] for test in results.tests().values()} == {"pass"}
     assert len(results.tests()) == 4
 
+    returns = [one.labels for one in results.of_kind("measured") if one.name == "hotplug.return"]
+    assert {labels["drive"] for labels in returns} == set(load_lab(LAB).drives)
+    assert len({(labels["drive"], labels["fault"]) for labels in returns}) == len(returns)
+
     phases: dict[tuple[str, int], list[str]] = {}
     for phase in results.of_kind("fault.phase"):
         phases.setdefault((phase.test, phase.fault), []).append(phase.phase)

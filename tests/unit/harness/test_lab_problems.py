@@ -211,6 +211,8 @@ WRONG_WIRING = [
         ["rename"],
     ),
     ("  srv1: {ports", "  drive: {ports", "5:3: servers.drive: 'drive' means something else here", ["another name"]),
+    ("  srv1: {ports", "  switch: {ports", "5:3: servers.switch: 'switch' means something else here", ["another name"]),
+    ("  srv1: {ports", "  servers: {ports", "5:3: servers.servers: 'servers' means something", ["another name"]),
     (
         "name: rack\n",
         "name: rack\nquarantine: {failures: 5, tests: 2}\n",

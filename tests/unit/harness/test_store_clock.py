@@ -145,6 +145,19 @@ def test_a_process_that_lives_is_given_time_for_its_heartbeat_and_not_for_ever(t
         assert leases.held() == []
 
 
+def test_a_lease_that_is_given_back_after_its_end_ends_nothing_of_the_next_holder(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    with closing(open_store(tmp_path / "store.sqlite", clock)) as store:
+        leases = Leases(store, "lab")
+        lapsed = leases.request(WHOLE, Holder.here()).lease
+        assert lapsed is not None
+        clock.advance(5 * HEARTBEAT_S)
+        following = leases.request(WHOLE, Holder("bob", "there")).lease
+        assert following is not None
+        leases.release(lapsed)
+        assert [held.id for held in leases.held()] == [following.id]
+
+
 def test_a_lease_that_nobody_holds_is_not_found(tmp_path: Path) -> None:
     with (
         closing(open_store(tmp_path / "store.sqlite", VirtualClock())) as store,
