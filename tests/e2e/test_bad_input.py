@@ -112,7 +112,7 @@ def test_every_problem_of_a_plan_is_said_at_once(rackloop: CommandLine) -> None:
         (("run", "smoke"), ("--lab",)),
         (("lab", "up", "example-rack"), ("of kind physical: it is not brought up",)),
         (("lab", "build", "mock"), ("of kind mock: only the guests of a virtual lab are built",)),
-        (("lab", "lease", "mock", "--for", "soon"), ("--for 'soon' is no time", "such as 90min or 2h")),
+        (("lab", "lease", "mock", "--for", "soon"), ("expected a time such as 90s or 5min", "found 'soon'")),
         (("lab", "lease", "mock", "--for", "1h", "--servers", "srv9"), ("no server is named 'srv9'",)),
         (("run", "smoke", "--lab", "mock", "-n", "2", "--servers", "srv1"), ("leave --servers",)),
         (("heal", "mok"), ("did you mean 'mock'?",)),

@@ -121,7 +121,7 @@ def test_the_command_says_who_holds_the_server_and_reads_only(ran: tuple[Command
         silent = command_line("console", "mock", "srv3", "--once", "--for", "1s")
         silent.refused(3, "the console of srv3 said nothing within 1 s")
         command_line("console", "mock", "srv7").refused(2, "no server of mock is named 'srv7'")
-        command_line("console", "mock", "srv1", "--for", "never").refused(2, "write one such as 30s or 5min")
+        command_line("console", "mock", "srv1", "--for", "never").refused(2, "expected a time such as 90s or 5min")
         command_line("console", "mock-direct", "node1").refused(2, "describes no console of node1")
         command_line("console", "mock", "srv1", "--log", "/proc/no/such").refused(2, "--log /proc/no/such")
     finally:

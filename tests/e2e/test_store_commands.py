@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -71,6 +72,7 @@ def test_files_go_in_and_come_out_and_are_listed(store: Store, tmp_path: Path) -
     assert "d01 at srv1.p0: groups of 250 sectors" in listed
     assert "2 files" in listed
     assert "3,145,731" in listed
+    assert re.search(r" \d\d:\d\d:\d\d UTC ", listed)
 
     assert store("get", "d01", "a file", tmp_path / "copy").status == 0
     assert (tmp_path / "copy").read_bytes() == content(3 << 20)

@@ -34,6 +34,7 @@ from rackloop_cli.shared.options import (
     WaitOption,
     YesOption,
     names_in,
+    seconds,
 )
 from rackloop_cli.store.app import store_app
 from rackloop_cli.trace.app import trace_app
@@ -264,8 +265,9 @@ def console(
         bool,
         typer.Option("--once", help="End at the first second of silence behind what it said; in 10 s at most."),
     ] = False,
-    term: Annotated[
-        str | None, typer.Option("--for", metavar="TIME", help="End after this time, such as 5min.")
+    for_s: Annotated[
+        float | None,
+        typer.Option("--for", metavar="TIME", parser=seconds, help="End after this time, such as 5min."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Type without a lease, also where another holds it.")] = False,
 ) -> None:
@@ -276,7 +278,7 @@ def console(
     """
     from rackloop_cli.console import verb
 
-    raise typer.Exit(verb.run(lab, server, log=log, once=once, term=term, force=force))
+    raise typer.Exit(verb.run(lab, server, log=log, once=once, for_s=for_s, force=force))
 
 
 @app.command(cls=PlainCommand, epilog=examples("rackloop heal mock", "rackloop heal mock --steal"))

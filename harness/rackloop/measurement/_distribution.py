@@ -127,6 +127,11 @@ class Distribution:
             self.order_statistic(-(-high * self.n // n)) if high <= n else None,
         )
 
+    @staticmethod
+    def fewest_draws(q: float) -> int:
+        """The fewest draws with which :meth:`quantile_ci95` is closed at both ends."""
+        return math.ceil(math.log(_TAIL) / math.log(max(q, 1 - q)))
+
     def mean_ci95(self) -> Interval:
         """A Student t interval for the mean; (None, None) with fewer than two independent draws."""
         n = self.draws

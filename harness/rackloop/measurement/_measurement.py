@@ -20,6 +20,8 @@ from rackloop.units import format_quantity
 _RATES = frozenset({"B/s", "1/s", "IOPS"})
 # Of a rate that was taken in no time at all nothing is known, not even that it is finite.
 _MOST_STARVED = 0.99
+# No run takes more samples of one thing: it is decided by something else.
+_MOST_ADVISED = 1_000_000
 
 Statistic = float | Literal["max", "min", "mean"]
 
@@ -310,8 +312,9 @@ class _Judgement:
             return Verdict.UNKNOWN, Cause.HARNESS, f"{self._missed()}, but {self._lateness()}"
         statistic = _name(self.statistic)
         if None in raw:
-            return Verdict.UNKNOWN, Cause.TEST, f"{self._samples()} do not carry {statistic}: take more"
-        why = f"the 95 % interval of {statistic} straddles the limit {self.limit.text}: take more samples"
+            return Verdict.UNKNOWN, Cause.TEST, f"{self._samples()} do not carry {statistic}: take more{self._fewest()}"
+        more = f"take more samples{self._enough()}"
+        why = f"the 95 % interval of {statistic} straddles the limit {self.limit.text}: {more}"
         return Verdict.UNKNOWN, Cause.TEST, why
 
     def _is_outside(self, ci95: Interval) -> bool:
@@ -334,6 +337,29 @@ class _Judgement:
     def _samples(self) -> str:
         samples = self.measurement.samples
         return f"{samples.n} samples" + (f" of {samples.draws} changes" if samples.draws < samples.n else "")
+
+    def _draws(self, number: int) -> str:
+        samples = self.measurement.samples
+        return f"{number:,} {'changes' if samples.draws < samples.n else 'samples'}"
+
+    def _fewest(self) -> str:
+        """The number of draws with which the statistic has an interval."""
+        fewest = Distribution.fewest_draws(self.statistic) if isinstance(self.statistic, float) else 2
+        return f", {self._draws(fewest)} at least"
+
+    def _enough(self) -> str:
+        """The number of draws that would decide if the share of them outside the limit stays what it is."""
+        if not isinstance(self.statistic, float) or None not in {self.limit.maximum, self.limit.minimum}:
+            return ""
+        q, samples = self.statistic, self.measurement.samples
+        values = zip(samples.values, samples.counts, strict=True)
+        outside = sum(count for value, count in values if self._is_outside_at(value)) / samples.n
+        apart = abs(outside - (q if self.limit.maximum is None else 1 - q))
+        # The normal approximation of the binomial distribution of those outside.
+        enough = q * (1 - q) * (1.96 / apart) ** 2 if apart > 1e-6 else 0.0
+        if enough <= samples.draws or enough > _MOST_ADVISED:
+            return ""
+        return f", some {self._draws(int(float(f'{enough:.2g}')))} in all if the rest are like these"
 
     def _lateness(self) -> str:
         """Says how late the machine was, and with how many of the samples that is what makes the difference."""

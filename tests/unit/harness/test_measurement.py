@@ -32,14 +32,25 @@ def test_an_interval_that_straddles_the_limit_is_unknown() -> None:
     samples = [0.001] * 396 + [0.0015, 0.0019, 0.0021, 0.0025]
     found = finding(samples, at_most(0.002))
     assert found.verdict is Verdict.UNKNOWN
-    assert "straddles" in str(found.reason)
+    assert "straddles the limit max 0.002 s: take more samples" in str(found.reason)
+    assert str(found.reason).endswith(", some 1,500 samples in all if the rest are like these")
+    # As large a share outside of 1,600.
+    assert finding(samples * 4, at_most(0.002)).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(("q", "fewest"), [(0.5, 6), (0.9, 36), (0.1, 36), (0.99, 368), (0.999, 3688)])
+def test_the_fewest_samples_that_are_advised_are_enough_and_one_less_is_not(q: float, fewest: int) -> None:
+    assert Distribution.fewest_draws(q) == fewest
+    few, enough = ([float(number) for number in range(count)] for count in (fewest - 1, fewest))
+    assert None in Distribution.of(few).quantile_ci95(q)
+    assert None not in Distribution.of(enough).quantile_ci95(q)
 
 
 def test_too_few_samples_for_a_p99_are_unknown_however_good_they_are() -> None:
     found = finding([0.001] * 100, at_most(0.002))
     assert found.verdict is Verdict.UNKNOWN
     assert found.p99 is None
-    assert "100 samples" in str(found.reason)
+    assert str(found.reason) == "100 samples do not carry p99: take more, 368 samples at least"
 
 
 def test_few_samples_that_are_all_far_outside_still_fail() -> None:
@@ -174,7 +185,7 @@ def test_samples_taken_together_are_one_draw() -> None:
     assert finding(samples, at_most(0.002)).verdict is Verdict.FAIL
     clustered = late(samples, 0.0, at_most(0.002), [index // 4 for index in range(400)])
     assert (clustered.verdict, clustered.cause) == (Verdict.UNKNOWN, Cause.TEST)
-    assert "400 samples of 100 changes do not carry p99" in str(clustered.reason)
+    assert str(clustered.reason) == "400 samples of 100 changes do not carry p99: take more, 368 changes at least"
 
 
 def test_a_cluster_that_has_most_samples_is_worth_few_draws() -> None:

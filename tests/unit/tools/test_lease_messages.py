@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from rackloop.clock import VirtualClock
-from rackloop.errors import BadInput
+from rackloop.errors import EXIT_BAD_INPUT
 from rackloop.lab import Lab, parts_at, parts_of
 from rackloop.safety.leases import Holder, Leases, LeaseTerms, RackLeased, obtain
 from rackloop.safety.store import open_store
 from rackloop_cli.lab import lease as lab_lease
 from rackloop_cli.lab.status import print_holders
+from rackloop_cli.main import main
 from rackloop_cli.shared.own_lease import telling_own
 from tests.unit.harness.sim_rack import described
 
@@ -96,23 +97,41 @@ def test_ports_are_named_where_no_server_stands_for_them(lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("term", "said"),
     [
-        ("nonsense", "--for 'nonsense' is no time; write one such as 90min or 2h"),
-        ("-2h", "--for '-2h' is over before it begins"),
-        ("0 s", "--for '0 s' is over before it begins"),
-        ("800 h", "--for '800 h' is longer than 30 days"),
+        ("nonsense", "--for': expected a time such as 90s or 5min, or a number of seconds, found 'nonsense'"),
+        ("-2h", "--for': expected a time such as 90s or 5min"),
+        ("-2", "--for -2 s is over before it begins"),
+        ("0 s", "--for 0 s is over before it begins"),
+        ("800 h", "--for 800 h is longer than 30 days"),
     ],
 )
-def test_a_term_that_is_none_is_refused_for_what_is_wrong_with_it(term: str, said: str) -> None:
-    with pytest.raises(BadInput, match=f"^{re.escape(said)}"):
-        lab_lease.take("mock", term, LeaseTerms())
+def test_a_term_that_is_none_is_refused_for_what_is_wrong_with_it(
+    term: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["lab", "lease", "mock", f"--for={term}"]) == EXIT_BAD_INPUT
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("term", "said"),
+    [
+        ("never", "--for': expected a time such as 90s or 5min, or a number of seconds, found 'never'"),
+        ("-3", "--for -3 s is no time to listen"),
+        ("0", "--for 0 s is no time to listen"),
+    ],
+)
+def test_a_time_to_listen_that_is_none_is_refused_as_other_times_are(
+    term: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["console", "mock", "srv1", f"--for={term}"]) == EXIT_BAD_INPUT
+    assert said in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_lease_is_told_with_its_end_in_utc_and_who_waited_is_told_to_wait_longer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("RACKLOOP_STATE_HOME", str(tmp_path))
-    assert lab_lease.take("mock", "2h", LeaseTerms()) == 0
+    assert lab_lease.take("mock", 7200.0, LeaseTerms()) == 0
     assert re.search(rf", until {MINUTE[:-4]}:\d\d UTC\n", capsys.readouterr().out)
     for wait_s, advice in ((0.0, "wait for it"), (0.001, "wait longer")):
         with pytest.raises(RackLeased, match=rf"; {advice} \(--wait\), take it over"):
-            lab_lease.take("mock", "2h", LeaseTerms(wait_s=wait_s))
+            lab_lease.take("mock", 7200.0, LeaseTerms(wait_s=wait_s))

@@ -19,7 +19,6 @@ from rackloop.lab import Lab, LabState, Part, load_lab
 from rackloop.names import guess
 from rackloop.safety.leases import Holder, Leases
 from rackloop.safety.store import open_lab_store
-from rackloop.units import parse_quantity
 from rackloop_cli.console.keys import HELP, Command, KeyFilter
 from rackloop_cli.shared.interruption import interruptible
 from rackloop_labs.console_follower import ConsoleFollower
@@ -33,10 +32,13 @@ _SENT_WITHIN_S = 5.0
 _READ_SIZE = 1024
 
 
-def run(name: str, server: str, *, log: Path | None, once: bool, term: str | None, force: bool) -> int:
+def run(name: str, server: str, *, log: Path | None, once: bool, for_s: float | None, force: bool) -> int:
     """Print what the console says until told to end; exit 3 where it cannot be heard, or says nothing in time."""
+    if for_s is None and once:
+        for_s = _ONCE_S
+    if for_s is not None and for_s <= 0:
+        raise BadInput(f"--for {for_s:g} s is no time to listen; write one such as 30s or 5min")
     lab, clock = load_lab(name), RealClock()
-    for_s = _ONCE_S if term is None and once else None if term is None else _seconds(term)
     _require_console(lab, server)
     state = LabState.of(lab.name)
     with ExitStack() as stack:
@@ -199,13 +201,3 @@ def _opened(log: Path, lab: Lab, server: str, console: Console, clock: Clock) ->
         return ConsoleLog(log, f"Console of {server}, lab {lab.name}: {console.where}", clock)
     except OSError as error:
         raise BadInput(f"--log {log}: {error.strerror}; name a file that can be written") from None
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = 0.0 if text.startswith("-") else parse_quantity(text, "s")
-    except ValueError:
-        seconds = 0.0
-    if not seconds > 0:
-        raise BadInput(f"--for {text!r} is no time to listen; write one such as 30s or 5min")
-    return seconds

@@ -17,6 +17,7 @@ from rackloop_cli.shared.options import (
     WaitOption,
     YesOption,
     names_in,
+    seconds,
 )
 
 lab_app = Group(
@@ -132,7 +133,9 @@ def lab_status(
 )
 def lab_lease(
     lab: LabArgument,
-    term: Annotated[str, typer.Option("--for", metavar="TIME", help="The term, such as 90min or 2h.")],
+    term_s: Annotated[
+        float, typer.Option("--for", metavar="TIME", parser=seconds, help="The term, such as 90min or 2h.")
+    ],
     servers: ServersOption = None,
     purpose: Annotated[str, typer.Option(metavar="TEXT", help="The purpose, shown to others.")] = "",
     priority: PriorityOption = 0,
@@ -148,7 +151,7 @@ def lab_lease(
     from rackloop_cli.lab import lease as verb
 
     terms = LeaseTerms(servers=names_in(servers), purpose=purpose, priority=priority, wait_s=wait_s)
-    raise typer.Exit(verb.take(lab, term, terms, steal=steal, yes=yes))
+    raise typer.Exit(verb.take(lab, term_s, terms, steal=steal, yes=yes))
 
 
 @lab_app.verb("release", "rackloop lab release mock 7e36ceb9")

@@ -13,7 +13,7 @@ from rackloop.errors import EXIT_PASS, BadInput
 from rackloop.lab import LabState, load_lab, parts_of
 from rackloop.safety.leases import Holder, Leases, LeaseTerms, leases_of, obtain
 from rackloop.safety.store import open_lab_store
-from rackloop.units import parse_quantity
+from rackloop.units import format_duration
 from rackloop_cli.shared.output import say
 from rackloop_cli.shared.steal_prompt import offering, stealing
 from rackloop_labs.choosing import chosen_servers
@@ -21,10 +21,10 @@ from rackloop_labs.choosing import chosen_servers
 _LONGEST_S = 30 * 24 * 3600.0
 
 
-def take(name: str, term: str, terms: LeaseTerms, *, steal: bool = False, yes: bool = False) -> int:
+def take(name: str, term_s: float, terms: LeaseTerms, *, steal: bool = False, yes: bool = False) -> int:
     """Take a lease that outlives the command. Raises RackLeased where another holder has any of its parts."""
+    _check(term_s)
     lab, clock = load_lab(name), RealClock()
-    term_s = _term_s(term)
     terms = replace(terms, servers=chosen_servers(lab, terms.servers))
     wanted = parts_of(lab, terms.servers or None)
     with closing(open_lab_store(lab, LabState.of(lab.name), clock)) as store:
@@ -61,14 +61,8 @@ def release(name: str, lease_id: str) -> int:
     return EXIT_PASS
 
 
-def _term_s(text: str) -> float:
-    try:
-        # A quantity has no sign.
-        seconds = 0.0 if text.startswith("-") else parse_quantity(text, "s")
-    except ValueError:
-        raise BadInput(f"--for {text!r} is no time; write one such as 90min or 2h") from None
-    if seconds <= 0:
-        raise BadInput(f"--for {text!r} is over before it begins; write a time such as 90min or 2h")
-    if seconds > _LONGEST_S:
-        raise BadInput(f"--for {text!r} is longer than 30 days; a lease can be taken again")
-    return seconds
+def _check(term_s: float) -> None:
+    if term_s <= 0:
+        raise BadInput(f"--for {term_s:g} s is over before it begins; write a time such as 90min or 2h")
+    if term_s > _LONGEST_S:
+        raise BadInput(f"--for {format_duration(term_s)} is longer than 30 days; a lease can be taken again")

@@ -171,13 +171,13 @@ def _listed(files: Mapping[str, FileStatus]) -> Table:
     table = table_of_figures("bytes", "on drive", "groups", "unprotected", "modified", left={"modified"})
     table.add_column("file", overflow="fold", min_width=_NAME_WIDTH)
     for name, file in files.items():
-        modified = datetime.fromtimestamp(file.modified_ns / 1e9, UTC).astimezone()
+        modified = datetime.fromtimestamp(file.modified_ns / 1e9, UTC)
         table.add_row(
             f"{file.size_bytes:,}",
             size(file.sectors * SECTOR_BYTES),
             str(file.groups),
             str(file.unprotected_groups or "-"),
-            modified.strftime("%Y-%m-%d %H:%M:%S"),
+            modified.strftime("%Y-%m-%d %H:%M:%S UTC"),
             Text(name if name.isprintable() else repr(name)),
         )
     return table
