@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,6 +14,8 @@ from pathlib import Path
 from rackloop.lab import state_root
 
 _KEPT_IN = "pytest"
+_PREFIX = "rackloop-pytest-"
+_LOCK = "owner.lock"
 # Pytest's own layout: values of its cache.
 _VALUES = Path("v") / "cache"
 
@@ -40,8 +45,44 @@ class PytestMemory:
 def pytest_memory(lab_name: str) -> Iterator[PytestMemory]:
     """The memory of earlier sessions on the lab of this name, for one more."""
     kept = state_root() / _KEPT_IN / lab_name
-    with tempfile.TemporaryDirectory(prefix="rackloop-pytest-") as made:
+    _remove_left_behind()
+    with tempfile.TemporaryDirectory(prefix=_PREFIX) as made, _owned(Path(made)):
         folder = Path(made) / "cache"
         with suppress(OSError):
             shutil.copytree(kept, folder)
         yield PytestMemory(kept, folder)
+
+
+@contextmanager
+def _owned(folder: Path) -> Iterator[None]:
+    """Lock a folder while the block runs; the kernel ends the lock with this process, however that ends."""
+    unnamed = folder / "owner.new"
+    fd = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        # Where /tmp knows no locks the file keeps its other name, and the folder is left behind as it was.
+        with suppress(OSError):
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Named once it is held: a file of this name that is not locked is of a process that is gone.
+            unnamed.rename(folder / _LOCK)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _remove_left_behind() -> None:
+    """Remove the folders of this user's sessions that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            about = folder.lstat()
+            if stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid():
+                _remove_unowned(folder)
+
+
+def _remove_unowned(folder: Path) -> None:
+    """Remove a folder whose lock can be had. Raises OSError where it has no lock, or a process holds it."""
+    fd = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder)
+    finally:
+        os.close(fd)
