@@ -28,11 +28,13 @@ class TcpRelay:
         self._accepting = threading.Thread(target=self._accept)
         self._accepting.start()
 
-    def break_connections(self) -> None:
-        """Lose the connections there are, as seen from both ends, and carry on with new ones."""
+    def break_connections(self, first: int | None = None) -> None:
+        """Lose the connections, or the ``first`` of them, as seen from both ends, and carry on with new ones."""
+        # Each has two ends, and a thread for each direction.
+        count = None if first is None else 2 * first
         with self._lock:
-            ends, threads = self._ends, self._threads
-            self._ends, self._threads = [], []
+            ends, threads = self._ends[:count], self._threads[:count]
+            del self._ends[:count], self._threads[:count]
         for end in ends:
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
@@ -51,10 +53,10 @@ class TcpRelay:
             self._flows.set()
 
     @contextmanager
-    def refusing(self) -> Iterator[None]:
-        """Lose the connections there are, and end each new one at once while the block runs."""
+    def refusing(self, lost: int | None = None) -> Iterator[None]:
+        """Lose the connections there are, or so many, and end each new one at once while the block runs."""
         self._answers.clear()
-        self.break_connections()
+        self.break_connections(lost)
         try:
             yield
         finally:

@@ -15,8 +15,9 @@ from rackloop.errors import ToolError
 from rackloop.seed import stream
 from tests.deadlines import soon
 from tests.nbd_wire import EINVAL, FLUSH, FUA, TRIM, WRITE_ZEROES, NbdWire
-from tests.nbdkit_process import PauseControl, serving_unix
+from tests.nbdkit_process import PauseControl, serving_tcp, serving_unix
 from tests.storageswitch_process import RunningSwitch, running_switch, two_tenants
+from tests.tcp_relay import relaying
 
 SIZE = 8 << 20
 SHARE = SIZE // 2
@@ -296,6 +297,36 @@ def test_a_tenant_that_disconnects_in_the_middle_leaves_the_others_alone(kind: s
                 scheduler_once(switch, lambda state: not state["queued"] and not state["at_drive"])
                 with NbdWire(switch.nbd, "a") as again:
                     assert again.read(0, 4096) == (0, bytes(4096))
+
+
+def test_a_connection_that_breaks_fails_no_request_of_the_others() -> None:
+    with serving_tcp(["memory", str(SIZE)]) as server, relaying(server) as relay:
+        drive = {"kind": "nbd", "uri": f"nbd://127.0.0.1:{relay.port}/", "connections": 4}
+        with running_switch(two_tenants(drive=drive)) as switch, NbdWire(switch.nbd, "a") as a:
+            with relay.refusing(lost=1):
+                assert [a.read(number * 4096, 4096)[0] for number in range(100)] == [0] * 100
+                for number in range(200):
+                    a.send(0, number * 4096, 4096)
+                assert {a.reply(4096)[1] for _ in range(200)} == {0}
+            with relay.refusing():
+                assert a.read(0, 4096)[0] == ESHUTDOWN
+            soon().poll(lambda: a.read(0, 4096)[0], lambda errno: errno == 0, every_s=0.01)
+
+
+def test_a_client_that_finds_no_descriptor_left_is_no_connection_of_its_tenant() -> None:
+    with running_switch(two_tenants(), before=("prlimit", "--nofile=40:40")) as switch, ExitStack() as idle:
+        used = Path(f"/proc/{switch.process.pid}/fd")
+        for taken in range(len(list(used.iterdir())), 38):
+            idle.enter_context(NbdWire(switch.nbd))
+            soon().poll(lambda: len(list(used.iterdir())), lambda now, least=taken + 1: now >= least, every_s=0.001)
+        # What is left takes the client, and not the second descriptor of its socket, for the answers.
+        for _ in range(3):
+            with NbdWire(switch.nbd, "a") as a, pytest.raises((EOFError, ConnectionError)):
+                a.read(0, 4096)
+        idle.close()
+        soon().poll(lambda: switch.tenant("a")["connections"], lambda count: count == 0, every_s=0.01)
+        with NbdWire(switch.nbd, "a") as a:
+            assert a.read(0, 4096)[0] == 0
 
 
 def test_an_upstream_that_goes_away_fails_requests_and_comes_back(tmp_path: Path) -> None:

@@ -37,12 +37,19 @@ pub fn serve_client<E: Exports, S: Service>(
     let Some((export, style)) = negotiate(socket, socket, &mut inbox, exports)? else {
         return Ok(());
     };
-    serve(socket, inbox, style, start(export)?)
+    // Before the service begins: what fails behind that has to end it as well.
+    let answering = socket.try_clone()?;
+    serve((socket, answering), inbox, style, start(export)?)
 }
 
-/// Serve requests until the client disconnects or breaks the protocol.
-fn serve<S: Service>(socket: &Socket, inbox: Inbox, style: Style, service: S) -> io::Result<()> {
-    let connection = Arc::new(Connection::new(socket.try_clone()?, style, service.room()));
+/// Serve requests until the client disconnects or breaks the protocol: of a socket, for requests and for answers.
+fn serve<S: Service>(
+    (socket, answering): (&Socket, Socket),
+    inbox: Inbox,
+    style: Style,
+    service: S,
+) -> io::Result<()> {
+    let connection = Arc::new(Connection::new(answering, style, service.room()));
     let mut session = Session {
         service,
         connection: &connection,

@@ -3,6 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use nbd::client::{Client, Command, Receiver, Sender};
 use nbd::proto::errno;
@@ -18,6 +20,9 @@ use crate::job::{Done, Kind, Work};
 
 /// Answers that are handed on together.
 const TOGETHER: usize = 64;
+
+/// Time between two attempts to connect again while other connections serve.
+const AGAIN: Duration = Duration::from_millis(200);
 
 /// Connections to an export, with a thread for each direction, and the requests that wait for one with room.
 pub struct Pipes {
@@ -124,27 +129,30 @@ impl Pipes {
         }
     }
 
-    /// Wait for a request and connect for it; where that fails, the requests that fail with it.
+    /// Wait for a request and connect for it; where that fails and no other connection serves, the requests that fail.
     fn reconnect(&self) -> Result<Client<Body>, Vec<Work>> {
-        let mut waiting = self.waiting.lock();
-        while waiting.is_empty() {
-            self.changed.wait(&mut waiting);
+        loop {
+            let mut waiting = self.waiting.lock();
+            while waiting.is_empty() {
+                self.changed.wait(&mut waiting);
+            }
+            drop(waiting);
+            // It may have been the only one to be woken: a connection that works need not wait for this one.
+            self.changed.notify_all();
+            let client = Client::connect(&self.uri).ok();
+            // Another export in its place is not the drive.
+            let client = client.filter(|client| client.export() == self.export);
+            if let Some(client) = client {
+                self.live.fetch_add(1, Ordering::Relaxed);
+                return Ok(client);
+            }
+            let mut waiting = self.waiting.lock();
+            if self.live.load(Ordering::Relaxed) == 0 {
+                return Err(waiting.drain(..).collect());
+            }
+            drop(waiting);
+            thread::sleep(AGAIN);
         }
-        drop(waiting);
-        let client = Client::connect(&self.uri).ok();
-        // Another export in its place is not the drive.
-        let client = client.filter(|client| client.export() == self.export);
-        if let Some(client) = client {
-            self.live.fetch_add(1, Ordering::Relaxed);
-            return Ok(client);
-        }
-        let mut waiting = self.waiting.lock();
-        // Other connections may still serve the rest.
-        let count = match self.live.load(Ordering::Relaxed) {
-            0 => waiting.len(),
-            _ => waiting.len().min(1),
-        };
-        Err(waiting.drain(..count).collect())
     }
 
     /// Send requests until the connection breaks.
