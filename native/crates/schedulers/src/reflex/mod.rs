@@ -44,9 +44,9 @@ impl Account {
 /// - a latency-critical tenant sends while it owes no more than the deficit limit, so over any time it spends at most its
 ///   reservation, the tokens it kept, the deficit limit and one request;
 /// - it keeps its last increments of tokens and a tenth of what exceeds them, and donates the rest (algorithm 1);
-/// - a best-effort tenant sends only what its tokens cover, is never in debt, and keeps none without requests; what no
-///   tenant took of the donations is gone once every thread has run a round since they began to be collected
-///   (algorithm 1);
+/// - a best-effort tenant sends only what its tokens cover, is never in debt, and donates what it has without requests,
+///   those of a whole round where it has none; what no tenant took of the donations is gone once every thread has run a
+///   round since they began to be collected (algorithm 1);
 /// - a tenant belongs to one thread as long as it stays, that with the fewest tenants when it joined; what tenants of all
 ///   threads send together is bounded as with one thread, since donations are tokens that were not spent.
 #[derive(Debug)]
@@ -144,7 +144,8 @@ impl Reflex {
             }
             ledger.member_mut(tenant).state.tokens = tokens;
         }
-        self.threads.donate(donated);
+        self.threads
+            .donate(donated + idle_shares(ledger, thread, elapsed_ns));
         let seats = ledger.seats();
         let begin = self.threads.turn(thread);
         let mut first = None;
@@ -199,6 +200,18 @@ impl Reflex {
             }
         }
     }
+}
+
+/// The tokens of best-effort tenants of a thread that have no use for them.
+fn idle_shares(ledger: &Ledger<Account>, thread: u32, elapsed_ns: f64) -> f64 {
+    let members = ledger.members().map(|(_, member)| member);
+    let idle = members.filter(|member| {
+        let account = &member.state;
+        let is_here = account.thread == thread && !account.is_latency_critical;
+        is_here && member.is_served() && account.queue.is_empty()
+    });
+    idle.map(|member| member.state.tokens_per_ns * elapsed_ns)
+        .sum()
 }
 
 impl Policy for Reflex {

@@ -218,6 +218,31 @@ fn what_a_best_effort_tenant_leaves_goes_to_the_next() {
 }
 
 #[test]
+fn an_idle_best_effort_tenant_leaves_its_share_to_the_others() {
+    for threads in [1, 4] {
+        let mut document = plain();
+        document["threads"] = json!(threads);
+        let mut scheduler = start(document);
+        let [_, c, gone] =
+            ["idle", "c", "gone"].map(|name| scheduler.join(&Tenant::named(name), 0).unwrap());
+        for _ in 0..2_000 {
+            arrive(&mut *scheduler, c, read(4096), 0);
+        }
+        // What a tenant that has left would have had is shared anew, and not donated besides.
+        arrive(&mut *scheduler, gone, read(4096), 0);
+        scheduler.disconnect(gone, 0).unwrap();
+        let sent: usize = (1..=40_u64)
+            .map(|step| dispatched(&mut *scheduler, step * MS / 4).len())
+            .sum();
+        // 100 tokens a millisecond, for ten; threads begin and end within one.
+        assert!(
+            (900..=1000).contains(&sent),
+            "{sent} with {threads} threads"
+        );
+    }
+}
+
+#[test]
 fn best_effort_tenants_are_first_at_donations_in_turns() {
     let mut scheduler = start(plain());
     let mut busy = Vec::new();
