@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import cycle, pairwise, zip_longest
+from itertools import cycle, pairwise
 from operator import sub, truediv
 from statistics import median
 from threading import Event
@@ -33,6 +33,7 @@ PARAMETERS = {
     ),
     "rounds": whole(12, "rounds of each size, each with its own ratio", least=2, most=10_000),
     "quick_rounds": whole(12, "rounds of each size for solid-state drives", least=2, most=10_000),
+    "small_rounds": whole(1, "rounds of the smallest size for one of each other", least=1, most=1000),
     "reads": whole(4, "timed reads in each round, with swaps and without", most=1_000_000),
     "most": size(64 * MIB, "most bytes to read of each size, but at least two reads", least=4 * KIB, most=1 << 40),
     "host_s": number(0.001, "host time of a read in the paper's law", most=1, unit="s"),
@@ -69,7 +70,7 @@ def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     pairs = _pairs(lab, parameters)
     reading_s = dict.fromkeys((pair.ports for pair in pairs), 0.0)
     for pair in pairs:
-        swaps = 2 * sum(_reads(parameters, block) for block in parameters["blocks"])
+        swaps = 2 * sum(_reads(parameters, block) * _rounds_of(parameters, block) for block in parameters["blocks"])
         reading_s[pair.ports] += pair.rounds * (_round_s(parameters, pair.profile) + added_s(lab, remaps=swaps))
     return 2 + max(reading_s.values())
 
@@ -77,12 +78,22 @@ def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
 def _round_s(parameters: Mapping[str, Any], profile: str) -> float:
     """The time of a round's reads of two drives of a profile, with and without a switch."""
     each_s, bytes_per_s = (0.012, 150e6) if load_profile(profile).is_rotational else (0.003, 500e6)
-    return float(sum(2 * _reads(parameters, block) * (each_s + block / bytes_per_s) for block in parameters["blocks"]))
+    return float(
+        sum(
+            2 * _reads(parameters, block) * _rounds_of(parameters, block) * (each_s + block / bytes_per_s)
+            for block in parameters["blocks"]
+        )
+    )
 
 
 def _reads(parameters: Mapping[str, Any], block: int) -> int:
     """The number of reads of a block size in half a round: ``reads``, or fewer where they exceed ``most``."""
     return int(max(1, min(parameters["reads"], parameters["most"] // block)))
+
+
+def _rounds_of(parameters: Mapping[str, Any], block: int) -> int:
+    """The number of rounds of a block size where the others have one."""
+    return int(parameters["small_rounds"]) if block == min(parameters["blocks"]) else 1
 
 
 def _region(parameters: Mapping[str, Any]) -> int:
@@ -153,9 +164,10 @@ def _port_pairs(lab: Lab, server: str) -> list[tuple[str, str]]:
 def test_switched_throughput(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
     """In rounds, for each drive and size of block: some reads of one drive, then as many with a swap before each.
 
-    A round has every size in turns, so that what this machine does for some milliseconds is in one read of each and not
-    in all of one. A pair of drives has two ports of the server to itself where there are enough, and is read beside the
-    others; those that share two ports take turns there, round by round.
+    A round has every size, the smallest several times: its ratio has the most of what this machine does beside it. A
+    pair of drives has two ports of the server to itself where there are enough, and is read beside the others; those
+    that share two ports take turns there, round by round, so that what this machine does for a second is in one round
+    of each and not in all rounds of one.
     """
     server = _server(rack.lab, parameters)
     pairs = _pairs(rack.lab, parameters)
@@ -168,7 +180,8 @@ def test_switched_throughput(rack: Rack, parameters: Mapping[str, Any], measure:
     seen: dict[tuple[Pair, int], list[Round]] = {(pair, block): [] for pair in pairs for block in blocks}
     lbas = {(pair, block): cycle(_places(rack, region, block)) for pair, block in seen}
     reads_of = {block: _reads(parameters, block) for block in blocks}
-    series = len(blocks) * sum(pair.rounds for pair in pairs)
+    rounds_of = {block: _rounds_of(parameters, block) for block in blocks}
+    series = sum(rounds_of.values()) * sum(pair.rounds for pair in pairs)
 
     def read_at(here: str, stop: Event) -> None:
         its = [pair for pair in pairs if pair.ports[0] == here]
@@ -181,7 +194,7 @@ def test_switched_throughput(rack: Rack, parameters: Mapping[str, Any], measure:
             here,
             written[first],
             block_bytes=max(blocks),
-            reads=1 + len(turns) * (1 + 2 * sum(reads_of.values())),
+            reads=1 + len(turns) * (1 + 2 * sum(reads_of[block] * rounds_of[block] for block in blocks)),
             region_bytes=region,
         )
         with session as through:
@@ -189,11 +202,11 @@ def test_switched_throughput(rack: Rack, parameters: Mapping[str, Any], measure:
             for _, place in sorted(turns):
                 pair = its[place]
                 swapping.take(pair.drives, min(blocks))
-                if stop.is_set():
-                    return
-                found = swapping.round(reads_of, {block: lbas[pair, block] for block in blocks})
-                for block, its_round in found.items():
-                    seen[pair, block].append(its_round)
+                for block in blocks:
+                    for _ in range(rounds_of[block]):
+                        if stop.is_set():
+                            return
+                        seen[pair, block].append(swapping.round(block, reads_of[block], lbas[pair, block]))
                 progress(sum(map(len, seen.values())), series, "series of reads")
 
     run_parallel(read_at, sorted({pair.ports[0] for pair in pairs}), gives_way=False)
@@ -284,7 +297,7 @@ class Swapping:
         self._written = written
         self._host_ns = round(host_s * 1e9)
         self._there, self._other = "", ""
-        self._staging_s: dict[int, list[float]] = {}
+        self._staging_s: list[float] = []
         self._unseen_ns = 0
         self._began_ns = rack.clock.now_ns()
         self._before = through.finish(first)
@@ -295,36 +308,26 @@ class Swapping:
         self._rack.attach(self._server, {self._here: self._there, self._spare: self._other})
         self._read(0, block_bytes)
 
-    def round(self, reads: Mapping[int, int], lbas: Mapping[int, Iterator[int]]) -> dict[int, Round]:
-        """Reads of one drive, so many of each size, then as many with a swap before each; the sizes take turns.
-
-        The largest comes first in each turn: a machine that is still at the answer of a large read has no small one to
-        be late with.
-        """
-        self._staging_s = {block: [] for block in reads}
-        largest_first = sorted(reads, reverse=True)
-        turns = [block for turn in range(max(reads.values())) for block in largest_first if turn < reads[block]]
-        steady: dict[int, list[tuple[int, int]]] = {block: [] for block in reads}
-        switched: dict[int, list[tuple[int, int]]] = {block: [] for block in reads}
-        for block in turns:
+    def round(self, block_bytes: int, reads: int, lbas: Iterator[int]) -> Round:
+        """``reads`` reads of one drive, then as many with a swap before each."""
+        self._staging_s = []
+        steady, switched = [], []
+        for _ in range(reads):
             late_ns, _ = self._host_works(0)
-            seen_ns = self._read(next(lbas[block]), block)
-            steady[block].append((seen_ns, self._at_least(seen_ns - late_ns)))
-        staged, ready_ns = self._stage(turns[0])
-        for block, following in zip_longest(turns, turns[1:]):
+            seen_ns = self._read(next(lbas), block_bytes)
+            steady.append((seen_ns, self._at_least(seen_ns - late_ns)))
+        staged, ready_ns = self._stage()
+        for left in reversed(range(reads)):
             late_ns, put_off_ns = self._host_works(ready_ns)
             # It was put off by less where the read before began later than it was told to.
             late_ns += min(self._unseen_ns, put_off_ns)
-            put_off_ns += self._switch(staged, block)
-            self._begin(next(lbas[block]), block)
-            if following:
-                staged, ready_ns = self._stage(following)
+            put_off_ns += self._switch(staged)
+            self._begin(next(lbas), block_bytes)
+            if left:
+                staged, ready_ns = self._stage()
             seen_ns = self._finish() - put_off_ns
-            switched[block].append((self._at_least(seen_ns), self._at_least(seen_ns - late_ns)))
-        return {
-            block: Round(Took.of(steady[block]), Took.of(switched[block]), tuple(self._staging_s[block]))
-            for block in reads
-        }
+            switched.append((self._at_least(seen_ns), self._at_least(seen_ns - late_ns)))
+        return Round(Took.of(steady), Took.of(switched), tuple(self._staging_s))
 
     def _at_least(self, took_ns: int) -> int:
         """A time of the last read, which is no shorter than the read itself and ``host_s``."""
@@ -359,15 +362,15 @@ class Swapping:
         clock.sleep_until_ns(due_ns)
         return clock.now_ns() - max(planned_ns, ready_ns), max(0, ready_ns - planned_ns)
 
-    def _stage(self, block: int) -> tuple[Staged, int]:
-        """Have the switch ready to join the port with the other drive before a read of a size; and since when it is."""
+    def _stage(self) -> tuple[Staged, int]:
+        """Have the switch ready to join the port with the other drive; and since when it is."""
         began_ns = self._rack.clock.now_ns()
         staged = self._rack.stage_attach(self._server, {self._here: self._other, self._spare: self._there})
         ready_ns = self._rack.clock.now_ns()
-        self._staging_s[block].append((ready_ns - began_ns) / 1e9)
+        self._staging_s.append((ready_ns - began_ns) / 1e9)
         return staged, ready_ns
 
-    def _switch(self, staged: Staged, block: int) -> int:
+    def _switch(self, staged: Staged) -> int:
         """Trigger what was staged; the nanoseconds until the switch was told, which are not measured.
 
         The server is told before the switch, and no sooner: on notice its kernel may reset the link, which was read
@@ -380,7 +383,7 @@ class Swapping:
                 applied = self._rack.trigger(staged, is_told=is_told)
             except StaleGeneration:
                 is_told = True
-                staged, _ = self._stage(block)
+                staged, _ = self._stage()
             else:
                 self._there, self._other = self._other, self._there
                 return applied.commanded_ns - began_ns
