@@ -40,8 +40,8 @@ def test_the_client_is_compared_with_itself_without_a_part(tmp_path: Path, capsy
 
 
 def test_the_papers_two_figures_stand_beside_ours_by_scheduler_and_mix(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["model", "store", *SHORT, "--scheduler", "gimbal", "--scheduler", "parda", "--mix", "a", "--mix", "b"]
-    assert main([*asked, "--json"]) == 0
+    asked = ("--scheduler", "gimbal", "--scheduler", "parda", "--mix", "a", "--mix", "b")
+    assert main(["model", "store", *SHORT, *asked, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     of = {(row["mix"], row["scheduler"]): row for row in document["rows"] if row["ablation"] is None}
     rates = {mix: of[mix, "gimbal"]["operations_per_s"] / of[mix, "parda"]["operations_per_s"] for mix in ("a", "b")}
@@ -50,8 +50,6 @@ def test_the_papers_two_figures_stand_beside_ours_by_scheduler_and_mix(capsys: p
     less = 1 - of["a", "gimbal"]["get_p99_9_ns"] / of["a", "parda"]["get_p99_9_ns"]
     assert f"over parda {abs(less):.1%} {'less' if less >= 0 else 'more'} (A)" in tail["ours"]
     assert [one["verdict"] for one in document["claims"]] == ["unknown", "unknown"]
-    assert main(asked) == 0
-    assert "x1.7" in capsys.readouterr().out
 
 
 def test_a_seed_gives_the_same_again(capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,7 +82,9 @@ def test_the_table_has_means_of_seeds(capsys: pytest.CaptureFixture[str]) -> Non
     assert main([*two, "--json"]) == 0
     rates = [row["operations_per_s"] for row in json.loads(capsys.readouterr().out)["rows"]]
     assert main(two) == 0
-    assert f" {sum(rates) / 2:.0f} " in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert f" {sum(rates) / 2:.0f} " in shown
+    assert "x1.7" in shown
 
 
 @pytest.mark.parametrize("choice", [("--scheduler", "none"), ("--scheduler", "gimbal", "--mix", "e")])
