@@ -45,9 +45,8 @@ def normal_identifier(kind: str, value: str) -> str | None:
     digits = digits.translate(_SEPARATORS)
     if not digits.strip("0"):
         return None
-    lengths = _LENGTHS[kind]
-    if not _HEX.fullmatch(digits) or len(digits) not in lengths:
-        raise ValueError(f"{value!r} is no {kind}: expected {' or '.join(map(str, lengths))} hexadecimal digits")
+    if not _HEX.fullmatch(digits) or len(digits) not in _LENGTHS[kind]:
+        raise ValueError(f"{value!r} is no {kind}: expected {' or '.join(map(str, _LENGTHS[kind]))} hexadecimal digits")
     return digits
 
 
@@ -84,6 +83,14 @@ def unique_of(serial: str, identifiers: Mapping[str, str]) -> set[tuple[str, str
             if normal is not None:
                 found.add((name, normal))
     return found
+
+
+def is_one_drive(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Whether both are told of one drive: namespaces of a controller share its serial, not what else both tell."""
+    mine, its = (unique_of(told.get("serial", ""), told) for told in (one, other))
+    both = {name for name, _ in mine} & {name for name, _ in its}
+    alike = {name for name, value in mine & its if value}
+    return bool(alike) and (alike != {"serial"} or both == alike)
 
 
 def _normal(name: str, value: str) -> str | None:

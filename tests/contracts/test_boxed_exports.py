@@ -59,9 +59,10 @@ def test_a_node_is_written_where_it_reports_what_it_was_said_to(lab: Lab, tmp_pa
         server = path.location.partition(":")[0]
 
         def permits(serial: str, size_bytes: int) -> tuple[WritableDrive, ...]:
-            export = f"drive: {behind.drive_id}, server: {server}, device: {seen.device}, size: {size_bytes} B"
+            export = f"drive: {behind.drive_id}, server: {server}, size: {size_bytes} B, offset: 0 B"
             (file := tmp_path / "acme.yaml").write_text(
-                "box: acme\nexports:\n" + f"  - {{{export}, serial: {serial}, offset: 0 B}}\n" * 2
+                f"box: acme\nexports:\n  - {{{export}, device: {seen.device}, serial: {serial}}}\n"
+                f'  - {{{export}, device: "nbd://box.example/t2"}}\n'
             )
             box = ForeignBox(bench, BoxFile.load(file, lab)).serve(TENANTS, [], {})
             return tenant_exports(behind, [export.region for export in box.exports], soon(60))

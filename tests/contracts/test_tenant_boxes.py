@@ -265,16 +265,16 @@ def test_exports_beyond_their_drive_are_not_written(
 def test_a_box_that_does_not_answer_is_the_labs_failure(
     executor: LocalExecutor, drive: WritableDrive, tmp_path: Path
 ) -> None:
-    gone = {"device": f"nbd+unix:///vol1?socket={tmp_path}/gone.sock", "size": "8 MiB"}
-    parameters = {**UNPREPARED, "drives": [""], "box": described(tmp_path, gone, gone), "active_range": 0}
+    gone = [{"device": f"nbd+unix:///{name}?socket={tmp_path}/gone.sock", "size": "8 MiB"} for name in ("v1", "v2")]
+    parameters = {**UNPREPARED, "drives": [""], "box": described(tmp_path, *gone), "active_range": 0}
     with shared(executor, drive, parameters=parameters) as box, pytest.raises(LabError, match="does the box serve"):
         box.prepare(TENANTS, parameters)
 
 
 def test_fewer_exports_than_tenants_are_refused(tmp_path: Path) -> None:
     lab = load_lab("mock")
-    one = {"device": "nbd://box.example/t1", "size": "8 MiB"}
-    parameters = {**UNPREPARED, "drives": [""], "box": described(tmp_path, one, one), "active_range": 0}
+    two = [{"device": f"nbd://box.example/{name}", "size": "8 MiB"} for name in ("t1", "t2")]
+    parameters = {**UNPREPARED, "drives": [""], "box": described(tmp_path, *two), "active_range": 0}
     tenants = [READER, WRITER, Tenant("third", WRITER.workload)]
     with pytest.raises(BadInput, match="box acme has 2 exports for 3 tenants"):
         places_on(lab, parameters, tenants)

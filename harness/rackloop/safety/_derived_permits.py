@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rackloop.abilities import BlockDevice, Claim, WritableDrive
 from rackloop.abilities.storage import _MINT
-from rackloop.drive_identifiers import conflicts
+from rackloop.drive_identifiers import conflicts, is_one_drive
 from rackloop.errors import GuardRefused, LabError
 from rackloop.safety._destructive_guard import ReportsIdentity, SingleSurvey, place_of
 
@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TenantRegion:
-    """A part of a drive that one tenant writes through ``device``, an export of that part alone.
+    """A part of a drive, or all of it, that one tenant writes through ``device``, an export of that alone.
 
-    ``identifiers`` are those that the export itself must report, with ``serial`` among the keys; empty where its
-    transport carries none (NBD). The region may be the whole drive.
+    ``identifiers``, with ``serial`` among the keys, are those that the export must report: none where it is NBD.
     """
 
     tenant: str
@@ -38,18 +37,20 @@ def tenant_exports(
 ) -> tuple[WritableDrive, ...]:
     """The permits of the tenants of a drive, one for each of its ``regions`` in their order, to be closed.
 
-    Each is good as long as ``writable`` is, and has its drive and its serial. Nothing is minted anew: a tenant may
-    write because the guard permitted the drive. Exports are claimed where they can be. Raises GuardRefused with every
-    reason against it, such as regions that overlap or an export that reports another identity; otherwise as
-    :meth:`WritableDrive.require` does.
+    Each is good as long as ``writable`` is, and has its drive and its serial: a tenant may write because the guard
+    permitted the drive. Exports are claimed where they can be. Raises GuardRefused with every reason against it, such
+    as regions that overlap or an export that two have; otherwise as :meth:`WritableDrive.require` does.
     """
     writable.require()
     reasons = [*_division_reasons(writable, regions)]
     with ExitStack() as held:
         permits = []
+        earlier: list[tuple[TenantRegion, Mapping[str, str]]] = []
         for region in regions:
-            device, against = _looked_at(region, deadline)
-            reasons += against
+            device, found, against = _looked_at(region, deadline)
+            same = [other for other, its in earlier if region.device == other.device or is_one_drive(found, its)]
+            reasons += [*against, *(f"tenants {other.tenant} and {region.tenant} have one export" for other in same)]
+            earlier.append((region, found))
             claim: Claim | None = None
             try:
                 claim = device.claim_exclusive()
@@ -88,23 +89,20 @@ def _division_reasons(writable: WritableDrive, regions: Sequence[TenantRegion]) 
         yield "it is divided among tenants already, whose permissions stand"
     if not regions:
         yield "it was to be divided among no tenants"
-    names = [region.tenant for region in regions]
-    for name in sorted({name for name in names if names.count(name) > 1}):
+    for name in sorted({one for one, other in pairwise(sorted(region.tenant for region in regions)) if one == other}):
         yield f"tenant {name} has more than one region"
     for region in regions:
         end = region.offset_bytes + region.size_bytes
         if region.offset_bytes < 0 or region.size_bytes <= 0 or end > writable.size_bytes:
-            yield (
-                f"the region of tenant {region.tenant}, bytes {region.offset_bytes} to {end}, is not within the "
-                f"{writable.size_bytes} bytes of the drive"
-            )
+            where = f"bytes {region.offset_bytes} to {end}, is not within the {writable.size_bytes} bytes of the drive"
+            yield f"the region of tenant {region.tenant}, {where}"
     for one, other in pairwise(sorted(regions, key=lambda region: region.offset_bytes)):
         if other.offset_bytes < one.offset_bytes + one.size_bytes:
             yield f"the regions of tenants {one.tenant} and {other.tenant} overlap at byte {other.offset_bytes}"
 
 
-def _looked_at(region: TenantRegion, deadline: Deadline) -> tuple[BlockDevice, list[str]]:
-    """The export, bound to what it reports where it can be, and every reason against writing it."""
+def _looked_at(region: TenantRegion, deadline: Deadline) -> tuple[BlockDevice, Mapping[str, str], list[str]]:
+    """The export, bound to what it reports where it can be, what it reports, and every reason against writing it."""
     device, whose = region.device, f"the export of tenant {region.tenant}, {place_of(region.device)},"
     if isinstance(device, SingleSurvey) and isinstance(device, ReportsIdentity):
         seen = device.seen(deadline)
@@ -121,4 +119,4 @@ def _looked_at(region: TenantRegion, deadline: Deadline) -> tuple[BlockDevice, l
     reasons += [f"{whose} is in use: {claim}" for claim in usage.claims]
     if usage.is_boot_drive:
         reasons.append(f"{whose} is the boot drive of its server")
-    return device, reasons
+    return device, found, reasons

@@ -210,10 +210,8 @@ def refusals(lab: Lab, drive_id: str, found: Evidence, seen: Sequence[DriveIdent
 def _server_port(lab: Lab, drive_id: str, location: str) -> str:
     """The server port that a path leads through; a path of a node, ``srv1:/dev/sda``, tells the server alone."""
     server, is_node, _ = location.partition(":")
-    described_at = lab.places.get(drive_id)
-    if is_node and described_at is not None and described_at[0] == server:
-        return ".".join(described_at)
-    return server
+    described_at = lab.places.get(drive_id, ("", ""))
+    return ".".join(described_at) if is_node and described_at[0] == server else server
 
 
 def place_of(device: BlockDevice) -> str:
@@ -256,9 +254,8 @@ def _size_reasons(described_bytes: int, found: Evidence) -> Iterator[str]:
 def _shared_in_description(lab: Lab, drive_id: str, identity: DriveIdentity) -> Iterator[str]:
     described = lab.drives[drive_id]
     mine = unique_of(described.serial, described.identifiers) | unique_of(identity.serial, identity.identifiers)
-    for other_id, other in lab.drives.items():
-        if other_id == drive_id:
-            continue
+    others = {name: other for name, other in lab.drives.items() if name != drive_id}
+    for other_id, other in others.items():
         for name, value in sorted(mine & unique_of(other.serial, other.identifiers)):
             yield f"drive {other_id} is described with the same {name} {value}"
         for name in ("by_path", "slot"):

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, ValidationInfo
 
 from rackloop.abilities import BlockDevice
+from rackloop.drive_identifiers import is_one_drive
 from rackloop.errors import BadInput
 from rackloop.lab import Lab
 from rackloop.lab.yaml import (
@@ -35,6 +37,7 @@ from rackloop_oracles.fairness import TenantExport
 
 _IDENTIFIERS = ("wwn", "eui64", "nguid")
 _NBD = ("nbd:", "nbd+unix:")
+_NBD_PORT = 10809
 
 Reach = Callable[[str, str], BlockDevice]
 """The device of a server, which is given first, by its node there or its NBD URI."""
@@ -107,11 +110,13 @@ class BoxFile:
     def load(cls, path: str | Path, lab: Lab) -> BoxFile:
         """The box in a file. Raises BadInput where there is none, DescriptionError with every problem it has.
 
-        What it says is held against the lab: drives that are not scratch, servers and drives that are not there.
+        What it says is held against the lab: drives that are not scratch, servers and drives that are not there. No
+        two exports may be one, which two tenants would write: offsets are what the file says, and prove nothing.
         """
         examined = examine(compose_file(find_description(path, "description of a box", ())), WrittenBox)
-        for number, export in enumerate(examined.value.exports if examined.value else ()):
-            for key, problem in _problems(export, lab).items():
+        exports = examined.value.exports if examined.value else ()
+        for number, export in enumerate(exports):
+            for key, problem in {**_problems(export, lab), **_twice(export, exports[:number])}.items():
                 examined.report(("exports", number, *([key] if key else [])), problem)
         return cls(examined.finish())
 
@@ -175,3 +180,28 @@ def _problems(export: WrittenExport, lab: Lab) -> dict[str, str]:
     if not export.is_nbd and export.serial is None:
         problems[""] = "lacks serial: a node is written where it reports the serial it was said to have, and only then"
     return problems
+
+
+def _twice(export: WrittenExport, earlier: Sequence[WrittenExport]) -> dict[str, str]:
+    """The problem of an export that is one of the ``earlier`` ones of the file, by the key."""
+    for number, other in enumerate(earlier):
+        if _reached(export) == _reached(other):
+            return {
+                "device": f"{export.device} is that of exports[{number}] already: two tenants would write one export"
+            }
+        if is_one_drive(export.identifiers, other.identifiers):
+            return {
+                "serial": f"exports[{number}] is said to report the same: give a wwn, eui64 or nguid of each by which "
+                "they differ, or leave one out, for two tenants would write one export"
+            }
+    return {}
+
+
+def _reached(export: WrittenExport) -> tuple[object, ...]:
+    """The export that is reached: a node of its server, or the same to every server that has its URI."""
+    if not export.is_nbd:
+        return (export.server, export.device)
+    uri = urlsplit(export.device)
+    # A host has capitals or not, the default port may be left out, and a name be quoted; a bad port is told later.
+    host = uri.netloc.lower().removesuffix(f":{_NBD_PORT}")
+    return (uri.scheme, host, unquote(uri.path), unquote(uri.query))

@@ -15,6 +15,7 @@ from rackloop.clock import Deadline
 from rackloop.errors import BadInput, GuardRefused, LabError
 from rackloop.lab import Lab, load_lab
 from rackloop.safety import TenantRegion, array_export, tenant_exports
+from rackloop_drivers.block import NbdExport
 from tests.unit.harness.guard_case import DEADLINE, Case, SimDevice
 
 MIB = 1 << 20
@@ -173,6 +174,42 @@ def test_one_answer_tells_of_identity_and_use(case: Case) -> None:
         said = reasons(writable, [TenantRegion("t1", Asked(8 * MIB), 0, 8 * MIB, SERIAL)])
     assert "the serial is described as LUN7" in said
     assert "is in use: swap" in said
+
+
+NAMED = {"serial": "LUN7", "wwn": "0x5000c500a0000001"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (NAMED, {"serial": "LUN7", "wwn": "naa.5000C500A0000001"}),
+        (NAMED, {"serial": "LUN8", "wwn": "5000c500a0000001"}),
+        (NAMED, SERIAL),
+        (SERIAL, {"serial": " LUN7 ", "by_path": "pci-1"}),
+    ],
+)
+def test_two_tenants_have_not_one_export(case: Case, one: Mapping[str, str], other: Mapping[str, str]) -> None:
+    devices = [export(reported=reported) for reported in (one, other)]
+    divided = [TenantRegion(f"t{n}", device, n * 8 * MIB, 8 * MIB) for n, device in enumerate(devices)]
+    with case.mint() as writable:
+        assert reasons(writable, divided) == "tenants t0 and t1 have one export"
+
+
+def test_one_uri_is_one_export(case: Case) -> None:
+    uris = ["nbd://box.example/vol1", "nbd://box.example/vol2", "nbd://box.example:10809/vol1"]
+    devices = [NbdExport.of_uri(uri, 8 * MIB) for uri in uris]
+    divided = [TenantRegion(f"t{n}", device, n * 8 * MIB, 8 * MIB) for n, device in enumerate(devices)]
+    with case.mint() as writable:
+        assert reasons(writable, divided) == "tenants t0 and t2 have one export"
+
+
+@pytest.mark.parametrize("other", [{**NAMED, "wwn": "5000c500a0000002"}, {"serial": "LUN8"}, {"serial": ""}, {}])
+def test_exports_that_report_different_drives_are_two(case: Case, other: Mapping[str, str]) -> None:
+    devices = [export(reported=reported) for reported in (NAMED, other, {"serial": ""})]
+    divided = [TenantRegion(f"t{n}", device, n * 8 * MIB, 8 * MIB) for n, device in enumerate(devices)]
+    with case.mint() as writable:
+        for permit in tenant_exports(writable, divided, DEADLINE):
+            permit.close()
 
 
 FORGERIES: dict[str, Callable[[WritableDrive], object]] = {

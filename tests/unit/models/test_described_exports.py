@@ -92,6 +92,46 @@ def test_a_mistake_in_a_file_is_told_with_its_place(lab: Lab, tmp_path: Path, ol
     assert said in str(raised.value)
 
 
+NODE = f"{{drive: d01, server: srv1, device: /dev/disk/by-id/wwn-0x{WWN}, size: 8 MiB, serial: LUN7, wwn: {WWN}}}"
+URI = '{drive: d01, server: srv2, device: "nbd://box.example/t2", size: 16 MiB}'
+OTHER_WWN = WWN.replace("a1", "a2")
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (URI, "exports[3].device: nbd://box.example/t2 is that of exports[1] already: two tenants would write one"),
+        (URI.replace("d01", "d02").replace("srv2", "srv1"), "exports[3].device: nbd://box.example/t2 is that of"),
+        (URI.replace("box.example/t2", "BOX.example:10809/t%32"), "is that of exports[1] already"),
+        (
+            NODE.replace("LUN7", "LUN8").replace(f"wwn: {WWN}", f"wwn: {OTHER_WWN}"),
+            f"wwn-0x{WWN} is that of exports[0]",
+        ),
+        (NODE.replace("srv1", "srv2"), "exports[3].serial: exports[0] is said to report the same: give a wwn"),
+        (NODE.replace("by-id", "by-path").replace("LUN7", "LUN8"), "exports[3].serial: exports[0] is said to"),
+        (NODE.replace("srv1", "srv2").replace(f", wwn: {WWN}", ""), "exports[3].serial: exports[0] is said to"),
+    ],
+)
+def test_no_two_exports_of_a_file_are_one(lab: Lab, tmp_path: Path, more: str, said: str) -> None:
+    with pytest.raises(DescriptionError) as raised:
+        load(f"{BOX}  - {more}\n", tmp_path, lab)
+    assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        URI.replace("t2", "t4"),
+        URI.replace("box.example", "box.example:10810"),
+        # Two namespaces of one controller, which has the serial.
+        NODE.replace("srv1", "srv2").replace(WWN, OTHER_WWN),
+        NODE.replace("srv1", "srv2").replace("LUN7", "LUN8").replace(f", wwn: {WWN}", ""),
+    ],
+)
+def test_exports_that_differ_are_two(lab: Lab, tmp_path: Path, more: str) -> None:
+    assert len(load(f"{BOX}  - {more}\n", tmp_path, lab).box.exports) == 4
+
+
 def test_a_drive_that_may_not_be_erased_is_behind_no_box(lab: Lab, tmp_path: Path) -> None:
     kept = {"d01": lab.drives["d01"].model_copy(update={"scratch": False})}
     with pytest.raises(DescriptionError, match="drive d01 is not marked scratch: true"):
