@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +12,10 @@ from typing import cast
 
 import pytest
 
-from rackloop.clock import RealClock
+from rackloop.abilities import Completed
+from rackloop.clock import Deadline, RealClock
 from rackloop.errors import ProductFailed
-from rackloop.lab import Lab, LabKind, load_lab
+from rackloop.lab import Lab, load_lab
 from rackloop.measurement import Cause, MachineLoad, Window
 from rackloop.record import ActLog, RoundsMeasured
 from rackloop_drivers.block import NbdExport
@@ -72,20 +73,35 @@ class Servers:
         return self.run_by
 
 
+class Cores(LocalExecutor):
+    """This machine, which says that it has so many cores."""
+
+    cores: str | None = None
+
+    def run(self, argv: Sequence[str], deadline: Deadline, *, stdin: str = "") -> Completed:
+        if self.cores is not None and argv[0] == "nproc":
+            return Completed(tuple(argv), 0, self.cores, "")
+        return super().run(argv, deadline, stdin=stdin)
+
+
 @contextmanager
 def shared(
     *places: tuple[str, str, str],
     memory: tuple[str, ...] = ("memory", str(SIZE)),
     record: Written | None = None,
     load: MachineLoad = QUIET,
-    kind: LabKind = LabKind.MOCK,
+    ssh: str | None = None,
+    cores: str | None = None,
 ) -> Iterator[SharedBox]:
-    """A box whose drives nbdkit serves, each at its place."""
-    lab = load_lab("mock").model_copy(update={"kind": kind})
+    """A box whose drives nbdkit serves, each at its place, on servers that are reached by ``ssh``, if by anything."""
+    lab = load_lab("mock")
+    servers = {name: server.model_copy(update={"ssh": ssh}) for name, server in lab.servers.items()}
+    lab = lab.model_copy(update={"servers": servers})
     record = record or Written()
     acts = ActLog(record)
     acts.test = "tenancy/t::t"
-    with tempfile.TemporaryDirectory(prefix="box-", dir="/tmp") as folder, LocalExecutor(CLOCK) as executor:
+    with tempfile.TemporaryDirectory(prefix="box-", dir="/tmp") as folder, Cores(CLOCK) as executor:
+        executor.cores = cores
         bench = cast("Bench", Servers(lab, executor))
         with ExitStack() as stack:
             drives = []
@@ -147,10 +163,10 @@ def computing(share: float) -> Phase:
 def test_a_busy_machine_leaves_a_simulated_box_unknown_and_not_a_real_one() -> None:
     window = Window.over([1.0] * 5, 5, 5)
     with shared(("d01", "srv1", "p0"), load=BUSY) as box:
-        with pytest.raises(LimitsUnknown, match="simulated on a machine that was busy") as raised:
+        with pytest.raises(LimitsUnknown, match="made on this machine, which was busy") as raised:
             box.require_its_own_limit([computing(0.2)], window)
         assert raised.value.cause is Cause.HARNESS
-    with shared(("d01", "srv1", "p0"), load=BUSY, kind=LabKind.PHYSICAL) as box:
+    with shared(("d01", "srv1", "p0"), load=BUSY, ssh="srv1.lab.example") as box:
         box.require_its_own_limit([computing(0.2)], window)
     with shared(("d01", "srv1", "p0")) as box:
         box.require_its_own_limit([computing(0.2)], window)
@@ -159,8 +175,19 @@ def test_a_busy_machine_leaves_a_simulated_box_unknown_and_not_a_real_one() -> N
 def test_fio_that_could_ask_for_no_more_leaves_it_unknown() -> None:
     window = Window.over([1.0] * 5, 5, 5)
     with (
-        shared(("d01", "srv1", "p0"), kind=LabKind.PHYSICAL) as box,
+        shared(("d01", "srv1", "p0"), ssh="srv1.lab.example") as box,
         pytest.raises(LimitsUnknown, match="fio of tenant reader was computing for 97% of the time alone") as raised,
     ):
         box.require_its_own_limit([computing(0.97)], window)
     assert raised.value.cause is Cause.HARNESS
+
+
+def test_fio_of_all_tenants_that_is_short_of_cores_leaves_it_unknown() -> None:
+    tenants = [READER, WRITER]
+    for cores, found in (("0", "had 0[.]?[0-9]* of 0 cores of srv1 in the phase 'together'"), ("?", "nproc says [?]")):
+        with shared(("d01", "srv1", "p0"), cores=cores) as box:
+            box.prepare(tenants, UNPREPARED)
+            box.rounds({"together": tenants}, CONDITIONS, "together")
+            with pytest.raises(LimitsUnknown, match=found) as raised:
+                box.require_its_own_limit([computing(0.2)], Window.over([1.0] * 5, 5, 5))
+        assert raised.value.cause is Cause.HARNESS
