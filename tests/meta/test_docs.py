@@ -24,6 +24,8 @@ from rackloop.lab import load_profile
 from rackloop_cli.main import app
 from scenario_reference import PAGE as SCENARIOS
 from scenario_reference import page as scenarios_page
+from scheduler_reference import PAGE as SWITCH
+from scheduler_reference import page as switch_page
 from testplan_reference import PAGE as TEST_PLANS
 from testplan_reference import page as plans_page
 from tests.meta.tree import ROOT, check, files, shown
@@ -160,6 +162,11 @@ def test_the_page_of_fixtures_is_what_the_code_has() -> None:
 def test_the_page_of_scenario_files_has_the_keys_that_the_code_has() -> None:
     written = SCENARIOS.read_text(encoding="utf-8")
     assert written == scenarios_page(), "run: python tools/scenario_reference.py"
+
+
+def test_the_page_of_the_switch_has_the_parameters_of_its_schedulers() -> None:
+    written = SWITCH.read_text(encoding="utf-8")
+    assert written == switch_page(), "run: python tools/scheduler_reference.py"
 
 
 def test_the_page_of_the_rack_is_what_the_code_and_the_shipped_labs_have() -> None:
