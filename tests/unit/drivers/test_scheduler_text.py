@@ -46,6 +46,15 @@ def test_parameters_are_those_of_the_option(text: str, expected: dict[str, Any])
         ("gimbal:beta=NaN", "'NaN', the value of beta, is not JSON"),
         ("gimbal:priority_quotas=[16,4", "'[16,4', the value of priority_quotas, is not JSON"),
         ("flashfq:read_cost=1,read_cost.base_us=3", "read_cost has a value already"),
+        ('gimbal:kind="none"', "kind is no parameter; the scheduler is gimbal, which stands before the colon"),
+        ("gimbal:kind.of=1", "kind is no parameter; the scheduler is gimbal, which stands before the colon"),
+        ("gimbal:beta=2,alpha_d=0.5,beta=2", "beta is given twice; give it once"),
+        ("flashfq:read_cost.base_us=1,read_cost.base_us=2", "read_cost.base_us is given twice"),
+        ("flashfq:read_cost.base_us=1,read_cost={}", "read_cost is given twice"),
+        ('flashfq:read_cost={"base_us":1},read_cost.base_us=3', "read_cost.base_us is given twice"),
+        ('flashfq:read_cost={"base_us":1,"base_us":2}', "read_cost: base_us is given twice"),
+        ("gimbal:virtual_slots=1e999", "virtual_slots: 1e999 is infinite; give a finite number"),
+        ("gimbal:priority_quotas=[16,4,2,-1e999]", "priority_quotas: -1e999 is infinite"),
     ],
 )
 def test_a_mistake_is_told(text: str, said: str) -> None:
