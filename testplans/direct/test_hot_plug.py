@@ -72,9 +72,11 @@ def test_hot_plug(rack: Rack, parameters: Mapping[str, Any], measure: Measure, p
             except NotSupported as error:
                 # The other ways, and the other drives, are measured all the same.
                 refused.append(f"{kind} of {drive}: {error}")
-                continue
-            measure("hotplug.still_seen", still_seen, drive=drive, fault=kind)
-            measure("hotplug.return", returns_s, drive=drive, fault=kind)
+            # What was measured before a refusal is judged as well.
+            if still_seen:
+                measure("hotplug.still_seen", still_seen, drive=drive, fault=kind)
+            if returns_s:
+                measure("hotplug.return", returns_s, drive=drive, fault=kind)
         if (wrong := drives.wrong_sectors(drive)) is not None:
             measure("hotplug.wrong", wrong, drive=drive)
     if refused:
