@@ -15,6 +15,7 @@ import pytest
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotConnected, ToolError
 from rackloop.lab import FileSecret
+from rackloop.safety.leases import LeaseLost
 from rackloop_drivers.host import SshAccess
 from rackloop_drivers.provision import Provisioner, TaskDone, TaskStatus
 from tests.deadlines import CLOCK
@@ -213,6 +214,33 @@ def test_a_callback_that_raises_ends_the_run(rack: MockRack, tmp_path: Path) -> 
     provisioner = Provisioner(rack.lab, accesses(rack, "srv1"), CLOCK)
     with pytest.raises(LabError, match="the event stream has ended"):
         provisioner.run(own, Deadline.after(CLOCK, 300), on_task=refuse)
+
+
+def test_a_lease_that_is_over_ends_the_run_and_leaves_no_process(rack: MockRack, tmp_path: Path) -> None:
+    ended: list[TaskDone] = []
+
+    def check() -> None:
+        if ended:
+            raise LeaseLost("stolen by eve")
+
+    own = written(
+        tmp_path,
+        "- name: Look\n  ansible.builtin.command: 'true'\n- name: Write\n  ansible.builtin.command: sleep 1000",
+    )
+    with pytest.raises(LeaseLost, match="stolen by eve"):
+        play(rack, own, "srv1", tasks=ended, within_s=100.0, check=check)
+    assert [task.task for task in ended] == ["Look"]
+    assert not [command for command in commands() if str(own) in command]
+
+
+def test_what_runs_on_servers_is_labelled_with_its_lease(rack: MockRack, tmp_path: Path) -> None:
+    own = written(
+        tmp_path,
+        '- name: Look\n  ansible.builtin.shell: test "${RACKLOOP_COMMAND%/*}" = mock/0badcafe\n'
+        '  environment: "{{ rackloop_environment }}"',
+    )
+    provisioner = Provisioner(rack.lab, accesses(rack, "srv1"), CLOCK, "mock/0badcafe")
+    assert len(provisioner.run(own, Deadline.after(CLOCK, 300)).tasks) == 1
 
 
 def test_a_playbook_that_ansible_cannot_read_is_said_in_its_words(rack: MockRack, tmp_path: Path) -> None:

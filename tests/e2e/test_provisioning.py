@@ -117,3 +117,29 @@ def test_what_is_wrong_with_the_command_is_said_before_anything_is_touched(rackl
         assert ended.status == status, ended
         assert words in ended.err
         assert "Traceback" not in ended.err
+
+
+ENDLESS = """
+- name: Own
+  hosts: servers
+  gather_facts: false
+  environment: "{{ rackloop_environment | default({}) }}"
+  tasks:
+    - name: Begin
+      ansible.builtin.command: "true"
+    - name: Write
+      ansible.builtin.command: sleep 1000
+"""
+
+
+def test_provisioning_by_hand_ends_once_another_has_the_lease(rackloop: CommandLine) -> None:
+    (rackloop.directory / "own.yml").write_text(ENDLESS)
+    assert rackloop("lab", "up", "mock").status == 0
+    try:
+        running = rackloop.start("lab", "provision", "mock", "--playbook", "own.yml", "--servers", "srv1")
+        assert running.process.stdout is not None
+        assert "Begin" in running.process.stdout.readline()
+        assert rackloop("lab", "lease", "mock", "--for", "1h", "--steal", "--yes").status == 0
+        running.end().refused(3, "stolen")
+    finally:
+        assert rackloop("lab", "down", "mock", "--steal", "--yes").status == 0

@@ -19,7 +19,7 @@ ENDING = [signal.SIGINT, signal.SIGTERM]
 @pytest.fixture(scope="module")
 def rack() -> Iterator[CommandLine]:
     """A rack that is up for the tests of this file, each of which works on a drive of its own."""
-    with rack_with_stores("d01", "d02", "d05", "d06") as command_line:
+    with rack_with_stores("d01", "d02", "d05", "d06", "d07") as command_line:
         yield command_line
 
 
@@ -41,6 +41,18 @@ def test_nothing_is_left_of_a_put_that_is_ended(rack: CommandLine, number: signa
         running.process.send_signal(number)
         running.end().refused(130, "interrupted")
     assert names(rack, "d01") == set()
+    holds_nothing(rack)
+
+
+def test_a_put_ends_once_another_has_the_lease(rack: CommandLine) -> None:
+    with Path("/dev/zero").open("rb") as endless:
+        running = rack.start("store", "mock", "put", "d07", "-", "--name", "endless", stdin=endless)
+        wait_until(lambda: has_read(running) > 2 * LONG, lambda: "nothing was read")
+        taken = rack("lab", "lease", "mock", "--for", "1h", "--steal", "--yes")
+        assert taken.status == 0, taken
+        running.end().refused(3, "lease", "stolen")
+    assert rack("lab", "release", "mock", taken.out.rpartition(" ")[2].rstrip("`\n")).status == 0
+    assert names(rack, "d07") == set()
     holds_nothing(rack)
 
 

@@ -49,6 +49,12 @@ def test_what_is_made_is_taken_back_in_reverse_order() -> None:
     assert roles_of(find_playbook("undo")) == CHOSEN[::-1]
 
 
+@pytest.mark.parametrize("name", ["site", "undo"])
+def test_what_a_play_runs_is_found_once_its_lease_is_over(name: str) -> None:
+    plays = read(PLAYBOOKS / f"{name}.yml")
+    assert [play["environment"] for play in plays] == ["{{ rackloop_environment | default({}) }}"] * len(plays)
+
+
 def undeclared_variables(roles: Iterable[Path]) -> Iterator[str]:
     """Variables that a role's ``argument_specs.yml`` lacks, does not describe or gives another default."""
     for role in roles:

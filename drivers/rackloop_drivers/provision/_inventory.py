@@ -41,12 +41,15 @@ class SshReach(Protocol):
     def jump(self) -> Self | None: ...
 
 
-def inventory(lab: Lab, reaches: Mapping[str, SshReach]) -> dict[str, Any]:
+def inventory(
+    lab: Lab, reaches: Mapping[str, SshReach], environment: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """The inventory of the servers in ``reaches``, in the structure that Ansible reads from YAML or JSON.
 
     All are in the group ``servers``, in one named by the kind of lab (``mock``) and in one by how the server takes a
-    drive (``stack_comreset``); ``rackloop_scratch`` says by which names drives may be erased. A password is the
-    name of an environment variable (:func:`passwords`), never itself.
+    drive (``stack_comreset``); ``rackloop_scratch`` says by which names drives may be erased, and
+    ``rackloop_environment`` is the ``environment`` that plays run commands on servers with. A password is the name of
+    an environment variable (:func:`passwords`), never itself.
     """
     groups: dict[str, dict[str, Any]] = {SERVERS: {}, str(lab.kind): {}}
     for name, reach in reaches.items():
@@ -55,7 +58,11 @@ def inventory(lab: Lab, reaches: Mapping[str, SshReach]) -> dict[str, Any]:
             groups.setdefault(group, {})[name] = {}
         groups[SERVERS][name] = _variables(name, reach)
     children = {group: {"hosts": hosts} for group, hosts in groups.items()}
-    return {"all": {"children": children, "vars": {"rackloop_scratch": [_text(one) for one in _scratch(lab)]}}}
+    variables = {
+        "rackloop_scratch": [_text(one) for one in _scratch(lab)],
+        "rackloop_environment": {name: _text(value) for name, value in (environment or {}).items()},
+    }
+    return {"all": {"children": children, "vars": variables}}
 
 
 def _scratch(lab: Lab) -> list[str]:

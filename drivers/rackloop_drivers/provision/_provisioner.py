@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import select
 import signal
 import sys
@@ -66,13 +67,16 @@ class Provisioner:
     """Runs playbooks on the servers in ``reaches``, with the OpenSSH client and Ansible beside this Python.
 
     Everything Ansible writes on this machine is in a folder of its own that is gone afterwards. Passwords reach it by
-    its environment alone.
+    its environment alone. ``working_for`` names the lab and the lease, parted by a slash: it begins the
+    RACKLOOP_COMMAND of what the plays run on servers, where they take ``rackloop_environment`` for theirs, by which
+    another process finds what they left there.
     """
 
-    def __init__(self, lab: Lab, reaches: Mapping[str, SshReach], clock: Clock) -> None:
+    def __init__(self, lab: Lab, reaches: Mapping[str, SshReach], clock: Clock, working_for: str = "") -> None:
         self._lab = lab
         self._reaches = reaches
         self._clock = clock
+        self._environment = {"RACKLOOP_COMMAND": f"{working_for}/{secrets.token_hex(8)}"} if working_for else {}
 
     def run(
         self,
@@ -83,26 +87,27 @@ class Provisioner:
         servers: Collection[str] = (),
         variables: Mapping[str, Any] | None = None,
         on_task: Callable[[TaskDone], object] = lambda _task: None,
+        check: Callable[[], object] = lambda: None,
     ) -> Provisioned:
         """Run ``playbook`` on ``servers``, of it only what is tagged with one of ``roles``; without any, all of them.
 
-        ``on_task`` is called with each task that ends, on another thread; what it raises ends the run and is raised
-        here. Raises LabError naming play, task, server and what was said where a task fails, NotConnected where a
-        server is not reached, DeadlineExceeded where it takes too long, ToolError where Ansible itself fails,
-        BadInput where a secret is missing or a server is none of these.
+        ``on_task`` is called with each task that ends, and ``check`` every second, such as whether a lease is over, on
+        another thread; what they raise ends the run and is raised here. Raises LabError naming play, task, server and
+        what was said where a task fails, NotConnected where a server is not reached, DeadlineExceeded where it takes
+        too long, ToolError where Ansible itself fails, BadInput where a secret is missing or a server is none of these.
         """
         reaches = self._chosen(servers)
-        secrets = passwords(reaches)
+        given = passwords(reaches)
         with tempfile.TemporaryDirectory(prefix="rackloop-provision-") as made_in:
             folder = Path(made_in)
-            run = _Run(folder, deadline, _redacting(secrets.values()), on_task)
+            run = _Run(folder, deadline, _redacting(given.values()), on_task, check)
             (folder / "ssh_config").write_text(ssh_config(reaches, folder))
-            _write_json(folder / "inventory.json", inventory(self._lab, reaches))
+            _write_json(folder / "inventory.json", inventory(self._lab, reaches, self._environment))
             # A file rather than an argument: everybody on this machine sees arguments.
             _write_json(folder / "variables.json", dict(variables or {}))
             started_ns = self._clock.now_ns()
             try:
-                run.carry_out(playbook, self._settings(folder), secrets, roles)
+                run.carry_out(playbook, self._settings(folder), given, roles)
             finally:
                 _end_leftovers(folder)
             return Provisioned(playbook.stem, tuple(run.done), (self._clock.now_ns() - started_ns) / 1e9)
@@ -158,6 +163,7 @@ class _Run:
         deadline: Deadline,
         redact: Callable[[str], str],
         on_task: Callable[[TaskDone], object],
+        check: Callable[[], object],
     ) -> None:
         self.done: list[TaskDone] = []
         self._folder = folder
@@ -165,6 +171,7 @@ class _Run:
         self._redact = redact
         self._reader = TaskReader(redact)
         self._on_task = on_task
+        self._check = check
         self._ended_by: BaseException | None = None
         self._is_given_up = False
 
@@ -234,6 +241,10 @@ class _Run:
         Path(runner_config.artifact_dir, "command").unlink(missing_ok=True)
 
     def _is_over(self) -> bool:
+        try:
+            self._check()
+        except Exception as error:  # noqa: BLE001 - raised again on the thread that waits
+            self._ended_by = self._ended_by or error
         return self._is_given_up or self._ended_by is not None or self._deadline.is_over()
 
     def _judge(self, playbook: Path, runner: Runner) -> None:

@@ -66,15 +66,17 @@ def run(
         store = stack.enter_context(closing(open_lab_store(lab, state, clock)))
         within = own_lease(Leases(store, lab.name), wanted)
         terms = LeaseTerms(servers, purpose=f"provisioning with {played.name}", within=within)
-        stack.enter_context(leased(lab, store, terms))
+        held = stack.enter_context(leased(lab, store, terms))
         in_service = _in_service(lab, servers or tuple(lab.servers), in_maintenance(lab, store), console)
-        done = Provisioner(in_service, ssh_accesses(in_service, endpoints), clock).run(
+        working_for = f"{lab.name}/{held.lease.id}"
+        done = Provisioner(in_service, ssh_accesses(in_service, endpoints), clock, working_for).run(
             played,
             Deadline.after(clock, timeout_s),
             roles=chosen,
             servers=[name for name in servers if name in in_service.servers],
             variables=variables,
             on_task=say,
+            check=held.check,
         )
     _print(done, console)
     if as_json:

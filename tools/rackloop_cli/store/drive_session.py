@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
+from threading import Thread
 
 from rackloop.abilities import BlockDevice, Drive, WritableDrive
 from rackloop.clock import Clock, Deadline
@@ -39,6 +40,19 @@ class LeasedDrive:
         watch = Watch(self.lab)
         with self._held.on_loss(watch.lose):
             yield watch
+
+    @contextmanager
+    def ended_on_loss(self, give_up: Callable[[], None]) -> Iterator[None]:
+        """Have ``give_up`` called, in a thread of its own, once the lease is over; the drive's I/O is to fail by it.
+
+        Raises LeaseLost for what the block raises then.
+        """
+        with self._held.on_loss(lambda: Thread(target=give_up, daemon=True).start()):
+            try:
+                yield
+            except RackloopError:
+                self._held.check()
+                raise
 
 
 class Watch:

@@ -59,7 +59,10 @@ class Reached:
 
 @contextmanager
 def reached(request: StoreRequest, purpose: str) -> Iterator[Reached]:
-    """The drive, leased and with the guard's permission. Raises as drive_by_hand and open_blocks do."""
+    """The drive, leased and with the guard's permission; it answers no more once the lease is over.
+
+    Raises as drive_by_hand and open_blocks do, LeaseLost where the lease is lost before the block ends.
+    """
     lab, clock = load_lab(request.lab), RealClock()
     with interruptible() as interruption:
         try:
@@ -70,7 +73,7 @@ def reached(request: StoreRequest, purpose: str) -> Iterator[Reached]:
                 except NotConnected as error:
                     raise NotConnected(f"{name} is out of reach; {look}") from error
                 blocks = named(session, clock, name, look)
-                with session, blocks.looked_after(tell):
+                with at.ended_on_loss(session.close), session, blocks.looked_after(tell):
                     yield Reached(at, blocks, interruption, session.close)
         except RackloopError as error:
             if not interruption.is_asked:
