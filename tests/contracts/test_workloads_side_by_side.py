@@ -106,3 +106,6 @@ def test_ports_are_watched_side_by_side(servers: Servers) -> None:
         assert not watching.results
     assert list(watching.results) == list(SERVERS)
     assert all(seen.reads > 0 and not (seen.wrong or seen.lost or seen.errors) for seen in watching.results.values())
+    watches = [argv for host in servers.hosts.values() for argv in host.started if "watch" in argv]
+    assert len(watches) == len(SERVERS)
+    assert all("--drain-ms=60000" in argv for argv in watches), "a read is lost only after any drive would have come"
