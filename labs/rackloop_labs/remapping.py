@@ -258,15 +258,21 @@ class Remapping:
     def _check(self, places: Sequence[ServerPort]) -> None:
         """Read through each port: once the switch has answered, a read of any other drive is wrong.
 
-        A port through which nothing came back is neither right nor wrong: it was not read.
+        A port through which nothing came back is neither right nor wrong: it was not read. Raises LabError for one,
+        unless a read was wrong, which says more.
         """
         armed = {place: self._arm(place, self._at[place], self._comes_s) for place in places}
-        for (server, _), number in armed.items():
-            outcome = self._probes[server].wait(number, self._deadline())
+        unread = []
+        for place, number in armed.items():
+            outcome = self._probes[place[0]].wait(number, self._deadline(self._comes_late_s))
             answered = sum(outcome.verdicts.values())
             self.reads += answered
             self.wrong += answered - outcome.verdicts["right"]
-            self.unread += not answered
+            if isinstance(outcome, workload.GaveUp) and not answered:
+                unread.append(_unanswered(place, outcome, (outcome.t_ns - outcome.armed_ns) / 1e9))
+        self.unread += len(unread)
+        if unread and not self.wrong:
+            raise unread[0]
 
     def _is_quick(self, place: ServerPort) -> bool:
         return self._bench.lab.servers[place[0]].stack == Stack.COMRESET
@@ -312,14 +318,19 @@ def _gave_up(
     name = ".".join(place)
     answers = ", ".join(f"{count} {verdict}" for verdict, count in outcome.verdicts.items() if count)
     if not answers:
-        return LabError(
-            f"{name}: not one read was answered within {took_s:.2f} s of the switch's acting ({outcome.reason}): "
-            "whether its drive came cannot be said; look at the server's way to it"
-        )
+        return _unanswered(place, outcome, took_s)
     reads = f"({outcome.reads} reads: {answers})"
     if took_s - late_s > within_s:
         return ProductFailed(f"{name}: its drive did not come within {within_s:g} s of the switch's acting {reads}")
     return RackloopError(
         f"{name}: its drive did not come within {took_s:.2f} s of the switch's acting {reads}; it may take "
         f"{within_s:g} s, and this machine may have added {late_s:.2f} s to that: run it on a quieter machine"
+    )
+
+
+def _unanswered(place: ServerPort, outcome: workload.GaveUp, took_s: float) -> LabError:
+    """The error for a port through which nothing came back."""
+    return LabError(
+        f"{'.'.join(place)}: not one read was answered within {took_s:.2f} s ({outcome.reason}): "
+        "whether its drive came cannot be said; look at the server's way to it"
     )

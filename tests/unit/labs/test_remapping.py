@@ -97,8 +97,11 @@ class Rack:
         number, _, gives_up_ns = self.armed.popleft()
         return number, self._outcome(number, gives_up_ns)
 
-    def wait(self, number: int, _deadline: object) -> VerifiedRead | GaveUp:
+    def wait(self, number: int, deadline: Deadline) -> VerifiedRead | GaveUp:
         (arm,) = (arm for arm in self.armed if arm[0] == number)
+        assert deadline.remaining_s() >= (arm[2] - self.clock.now_ns()) / 1e9, (
+            "an arm is waited for as long as it lasts"
+        )
         self.armed.remove(arm)
         return self._outcome(number, arm[2])
 
@@ -336,16 +339,36 @@ def test_a_port_that_nobody_could_read_is_not_the_products() -> None:
     assert not isinstance(raised.value, ProductFailed)
 
 
-@pytest.mark.parametrize(
-    ("verdicts", "wrong", "unread"),
-    [(None, 0, 0), (NONE, 0, 4), ({**NONE, "wrong_drive": 3}, 12, 0)],
-)
-def test_a_port_that_was_not_read_is_neither_right_nor_wrong(
-    verdicts: dict[str, int] | None, wrong: int, unread: int
-) -> None:
+@pytest.mark.parametrize(("verdicts", "wrong"), [(None, 0), ({**NONE, "wrong_drive": 3}, 12)])
+def test_reads_of_another_drive_are_counted_as_wrong(verdicts: dict[str, int] | None, wrong: int) -> None:
     remapping = Rack(verdicts=verdicts).remapping()
     remapping.check_all()
-    assert (remapping.wrong, remapping.unread) == (wrong, unread)
+    assert (remapping.wrong, remapping.unread) == (wrong, 0)
+
+
+def test_a_port_that_was_not_read_is_neither_right_nor_wrong_and_not_the_products() -> None:
+    remapping = Rack(verdicts=NONE).remapping()
+    with pytest.raises(LabError, match=r"srv4\.p0: not one read was answered within 5\.00 s") as raised:
+        remapping.check_all()
+    assert not isinstance(raised.value, ProductFailed)
+    assert (remapping.wrong, remapping.unread) == (0, 4)
+
+
+def test_a_read_that_was_wrong_outweighs_a_port_that_was_not_read() -> None:
+    rack = Rack(verdicts={**NONE, "wrong_drive": 3})
+    remapping = rack.remapping()
+    remapping.check_all()
+    rack.verdicts = NONE
+    remapping.check_all()
+    assert (remapping.wrong, remapping.unread) == (12, 4)
+
+
+def test_a_port_that_is_checked_is_waited_for_as_long_as_its_drive_may_take() -> None:
+    rack = Rack(verdicts={**NONE, "wrong_drive": 1})
+    rack.lab = rack.lab.model_copy(update={"times": rack.lab.times.model_copy(update={"act": 1.0, "online": 30.0})})
+    remapping = rack.remapping()
+    remapping.check_all()
+    assert remapping.wrong == 4
 
 
 def test_spares_are_scratch_drives_on_the_switch_and_the_slowest_servers_have_them() -> None:
