@@ -14,7 +14,17 @@ from rackloop.abilities.blocks import BLOCK_BYTES
 from rackloop.errors import ProductFailed
 from rackloop.lab import Lab
 from rackloop.parameters import choice, whole
-from rackloop_fixtures import Labels, Measure, Progress, Rack, StorageParts, StorageRack, added_s, require_rules
+from rackloop_fixtures import (
+    Labels,
+    Measure,
+    Progress,
+    Rack,
+    StorageParts,
+    StorageRack,
+    TimeRatio,
+    added_s,
+    require_rules,
+)
 from rackloop_models.disaggregation import (
     POLICIES,
     Assignment,
@@ -224,10 +234,16 @@ def _beside_direct(
         measure("lwfs.io", times["lwfs", op], op=op, policy=policy)
         measure("lwfs.direct", times["direct", op], op=op, policy=policy)
         turns = zip(*(_rounds(times[access, op], parameters) for access in ("lwfs", "direct")), strict=True)
-        measure("lwfs.overhead", [median(lwfs) / median(direct) for lwfs, direct in turns], op=op, policy=policy)
+        ratios = [TimeRatio.of(median(lwfs), median(direct), storage.rack.late_with) for lwfs, direct in turns]
+        _measure_overhead(measure, "lwfs.overhead", ratios, op=op, policy=policy)
     measure("lwfs.metadata_calls", storage.metadata.calls - calls, policy=policy)
     storage.let_go(drive)
     return {op: median(times["direct", op]) for op in ("append", "read")}
+
+
+def _measure_overhead(measure: Measure, name: str, ratios: Sequence[TimeRatio], **labels: str) -> None:
+    """Measure ratios of I/O to raw I/O, and what of them this machine may have added."""
+    measure(name, [each.seen for each in ratios], errors=[each.error for each in ratios], **labels)
 
 
 def _per_io(
@@ -267,12 +283,9 @@ def _per_io(
             if seconds:
                 measure("complete.io", seconds, op=op, kind=kind, policy=policy)
         measure("complete.moved", len(ios.moved_s) / parameters["ios"], op=op, policy=policy)
-        measure(
-            "complete.overhead",
-            [fmean(each) / direct_s[op] for each in _rounds(ios.every_s, parameters)],
-            op=op,
-            policy=policy,
-        )
+        rounds, late_with = _rounds(ios.every_s, parameters), storage.rack.late_with
+        ratios = [TimeRatio.of(fmean(each), direct_s[op], late_with) for each in rounds]
+        _measure_overhead(measure, "complete.overhead", ratios, op=op, policy=policy)
     measure("complete.take", service.takes_s, policy=policy)
     measure("complete.guard", [*appends.guard_s, *reads.guard_s], policy=policy)
     measure("lwfs.key_reads", service.key_reads, policy=policy)

@@ -12,7 +12,7 @@ from rackloop.errors import NotSupported
 from rackloop.lab import Lab
 from rackloop.measurement import Distribution
 from rackloop.parameters import part, whole
-from rackloop_fixtures import Labels, Measure, Progress, Rack, drive_places, reached_drive
+from rackloop_fixtures import Labels, Measure, Progress, Rack, TimeRatio, drive_places, reached_drive
 from rackloop_models.local_erasure import SECTOR_BYTES, Layout, LocalStore, ReadMode, format_drive
 
 # ``request_sectors`` is what the store is asked for at once: 1 MiB, as by the kernel where it is mounted.
@@ -143,7 +143,8 @@ def test_tail_latency(
         decoded_s = Distribution.of(decoded for _, decoded in turns)
         measure("tail.latency", retried_s, read="retried", **about)
         measure("tail.latency", decoded_s, read="decoded", **about)
-        measure("tail.cut", [1 - decoded / retried for retried, decoded in turns], **about)
+        left = [TimeRatio.of(decoded, retried, rack.late_with) for retried, decoded in turns]
+        measure("tail.cut", [1 - each.least for each in left], errors=[each.error for each in left], **about)
         measure("tail.decoded_groups", stream.decodes, **about)
         measure("tail.reread_sectors", stream.retried_sectors, **about)
         measure("tail.wrong", stream.wrong, **about)

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from rackloop.data import data_path
-from rackloop.measurement import Verdict
+from rackloop.measurement import Finding, Limit, Measurement, Verdict, judge
+from rackloop_fixtures import TimeRatio
 from rackloop_models.disaggregation import Assignment, Chosen, History, Mapped, Shape, complete_rules, judged
 from tests.unit.models.lwfs_rack import SmallRack
 
@@ -53,3 +54,16 @@ def test_the_server_of_an_io_is_the_one_that_answered_and_not_the_one_that_was_c
     assert verdicts["the policy chooses for each I/O"] is verdict
     assert verdicts["a drive answers only while it is mapped"] is Verdict.PASS
     assert verdicts["no I/O is lost"] is Verdict.PASS
+
+
+@pytest.mark.parametrize(("late_s", "verdict"), [(0.0, Verdict.FAIL), (0.5, Verdict.UNKNOWN)])
+def test_an_overhead_that_may_be_the_machines_is_not_the_products(late_s: float, verdict: Verdict) -> None:
+    ratios = [TimeRatio.of(0.6, 0.1, lambda _seconds: late_s)] * 20
+    findings: list[Finding] = []
+
+    def measure(name: str, samples: list[float], *, errors: list[float], **labels: str) -> None:
+        limits = [Limit(name, quantile=0.5, maximum=5.0)]
+        findings.extend(judge(Measurement.of(name, "1", samples, labels, errors=errors), limits, {}))
+
+    COMPLETE._measure_overhead(measure, "lwfs.overhead", ratios, op="read", policy="any")
+    assert [finding.verdict for finding in findings] == [verdict]
