@@ -9,6 +9,7 @@ from rich.console import Console
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS
 from rackloop.lab import Lab, LabState, load_lab, parts_of
+from rackloop.names import printable
 from rackloop.record.acts import act_json
 from rackloop.safety import HealReport
 from rackloop.safety.leases import Leases, LeaseTerms, leased
@@ -81,5 +82,5 @@ def _print(lab: Lab, report: HealReport, console: Console) -> None:
             f"  cleared, though no act in the journal explains it: {fault}", soft_wrap=True, markup=False, emoji=False
         )
     for problem in report.problems:
-        console.print(f"  not healed: {problem}", soft_wrap=True, markup=False, emoji=False)
+        console.print(f"  not healed: {printable(problem)}", soft_wrap=True, markup=False, emoji=False)
     console.print("the baseline stands and was read back" if report.is_healed else "the rack is not at its baseline")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from rackloop.errors import RackloopError
 from rackloop.lab import Part
+from rackloop.names import printable
 from rackloop.record import ActLog
 from rackloop.record.acts import EndOrphan
 
@@ -73,7 +74,7 @@ class Orphan:
     @property
     def lease(self) -> str:
         """The id of the lease that it ran under."""
-        return self.label.split("/")[1]
+        return printable(self.label.split("/")[1])
 
     def __str__(self) -> str:
         return f"process {self.pid} of server {self.server} ({self.command}), left by lease {self.lease}, which is over"
@@ -116,7 +117,7 @@ def _labelled(lab: str, deadline: Deadline, host: Host) -> list[Orphan]:
         pid, label, command = [*line.split(" ", 2), "", ""][:3]
         # One that ended just now has no label any more.
         if pid.isdigit() and label.count("/") == 2:
-            shown = command.strip()[:_SHOWN_CHARACTERS]
+            shown = printable(command.strip()[:_SHOWN_CHARACTERS])
             found.append(Orphan(host.name, int(pid), label, shown or "?"))
     return found
 
