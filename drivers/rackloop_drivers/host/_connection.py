@@ -130,8 +130,7 @@ class Connection:
 
         A caller in a greater hurry waits for that all the same: others have commands running over it.
         """
-        least_ns = deadline.clock.now_ns() + round(self._access.answers_within_s * 1e9)
-        end = Deadline(deadline.clock, max(deadline.at_ns, least_ns))
+        end = _time_to_answer(self._access, deadline)
         timer = threading.Timer(end.remaining_s(), self.close)
         timer.daemon = True
         timer.start()
@@ -172,9 +171,16 @@ def connect(access: SshAccess, deadline: Deadline) -> Connection:
     return connection
 
 
+def _time_to_answer(access: SshAccess, deadline: Deadline) -> Deadline:
+    """The deadline, but no sooner than a server of this kind answers."""
+    least_ns = deadline.clock.now_ns() + round(access.answers_within_s * 1e9)
+    return Deadline(deadline.clock, max(deadline.at_ns, least_ns))
+
+
 def _require_root(access: SshAccess, connection: Connection, deadline: Deadline) -> None:
     """Raise LoginRefused where ``sudo`` does not let the account be root."""
     what = f"{access}: sudo"
+    deadline = _time_to_answer(access, deadline)
     with connection.session(deadline) as channel:
         connection.execute(channel, "true", what, deadline)
         if not channel.status_event.wait(min(deadline.remaining_s(), threading.TIMEOUT_MAX)):

@@ -1,12 +1,18 @@
 """A server that takes its time to let us in: each attempt that it does not answer in time leaves it longer."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
+
+import pytest
 
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import DeadlineExceeded, NotConnected
 from rackloop_drivers.host import SshAccess, SshHost
-from rackloop_drivers.host._connection import Connection
+from rackloop_drivers.host._connection import Connection, _require_root
 
 TAKES_S = 12.0
 
@@ -38,3 +44,35 @@ def test_an_attempt_that_was_not_answered_in_time_is_followed_by_a_longer_one(tm
     host = SlowServer(clock, tmp_path / "known_hosts", refuses=3)
     host.reconnect(Deadline.after(clock, 60))
     assert host.attempts == [5.0, 10.0, 20.0]
+
+
+class SlowSudo:
+    """A connection, its channel and the end of the command on it: sudo answers after ``takes_s``."""
+
+    def __init__(self, takes_s: float) -> None:
+        self.takes_s = takes_s
+        self.status_event = self
+
+    @contextmanager
+    def session(self, _deadline: Deadline) -> Iterator[SlowSudo]:
+        """The one channel."""
+        yield self
+
+    def execute(self, *_: object) -> None:
+        """Begin the command."""
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether it ends by then."""
+        return self.takes_s <= timeout_s
+
+    def recv_exit_status(self) -> int:
+        """It is allowed."""
+        return 0
+
+
+def test_sudo_has_the_time_that_a_server_takes_to_answer_whatever_the_caller_has_left(tmp_path: Path) -> None:
+    access = SshAccess(name="box1", host="127.0.0.1", known_hosts=tmp_path / "known_hosts", answers_within_s=20.0)
+    hurried = Deadline.after(VirtualClock(), 0.5)
+    _require_root(access, cast(Connection, SlowSudo(15.0)), hurried)
+    with pytest.raises(DeadlineExceeded, match="sudo did not answer in time"):
+        _require_root(access, cast(Connection, SlowSudo(25.0)), hurried)
