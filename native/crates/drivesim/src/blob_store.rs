@@ -13,7 +13,7 @@ use crate::blob_result::{BlobStoreResult, DriveResult};
 use crate::boxes::level;
 use crate::drive::Drive;
 use crate::failure::Failure;
-use crate::play::ns;
+use crate::load_document::ns;
 use crate::storage_box::StorageBox;
 use crate::target::{Arrival, Ending, Target};
 

@@ -4,7 +4,8 @@ use crate::box_result::{BoxResult, BoxTenant, CoreResult, DriveResult, LinkResul
 use crate::drive::Drive;
 use crate::failure::Failure;
 use crate::figures::Figures;
-use crate::play::{ns, Play};
+use crate::load_document::ns;
+use crate::play::Play;
 use crate::server::Path;
 use crate::storage_box::StorageBox;
 use crate::target::Target;

@@ -174,6 +174,11 @@ impl Amount {
     }
 }
 
+/// Nanoseconds of a time in seconds.
+pub fn ns(seconds: f64) -> u64 {
+    (seconds * 1e9).round() as u64
+}
+
 /// Refuse a time that virtual nanoseconds could not count.
 pub fn check_seconds(key: &str, seconds: f64) -> Result<(), String> {
     if (1e-6..=LONGEST_S).contains(&seconds) {

@@ -11,7 +11,7 @@ use schedulers::Priority;
 
 use crate::failure::Failure;
 use crate::figures::{Latencies, Meter};
-use crate::load_document::Arrivals;
+use crate::load_document::{ns, Arrivals};
 use crate::target::{Arrival, Ending, Target};
 use crate::tenant_blocks::TenantBlocks;
 use crate::tenant_load::{Pace, TenantLoad};
@@ -84,11 +84,6 @@ pub struct Play<'a, T> {
     in_flight: Vec<InFlight>,
     free: Vec<usize>,
     completed: u64,
-}
-
-/// Nanoseconds of a time in seconds.
-pub fn ns(seconds: f64) -> u64 {
-    (seconds * 1e9).round() as u64
 }
 
 impl<'a, T: Target> Play<'a, T> {

@@ -2,7 +2,8 @@
 
 use crate::drive::Drive;
 use crate::failure::Failure;
-use crate::play::{ns, Play};
+use crate::load_document::ns;
+use crate::play::Play;
 use crate::shared_drive::SharedDrive;
 use crate::tenants_document::Tenants;
 use crate::tenants_result::{StateAt, TenantsResult};

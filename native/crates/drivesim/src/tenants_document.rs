@@ -4,7 +4,7 @@ use schedulers::{Parameters, Refusal};
 use serde::Deserialize;
 
 use crate::hardware::Hardware;
-use crate::play::ns;
+use crate::load_document::ns;
 use crate::tenant_load::{check_seconds, TenantLoad};
 
 /// Tenants that share drives through a scheduler: one drive by itself, or those of a box.

@@ -6,7 +6,7 @@ use parking_lot::{Condvar, Mutex};
 pub const WAITING_REQUESTS: usize = 4096;
 pub const WAITING_BYTES: usize = 256 << 20;
 
-/// What waits together: of one connection, or of all connections of one client.
+/// The requests and answers that wait together: of one connection, or of all connections of one client.
 #[derive(Default)]
 struct Waiting {
     requests: usize,
