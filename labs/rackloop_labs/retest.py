@@ -6,7 +6,18 @@ from collections.abc import Collection, Mapping
 
 from rackloop.clock import Deadline
 from rackloop.drive_identifiers import normal_text
-from rackloop.errors import FabricError, LabError, NotSupported, RackloopError
+from rackloop.errors import (
+    DeadlineExceeded,
+    FabricError,
+    HostKeyMismatch,
+    HostKeyUnknown,
+    LabError,
+    LoginRefused,
+    NotConnected,
+    NotSupported,
+    RackloopError,
+    ToolError,
+)
 from rackloop.portmap import PortMap
 from rackloop.safety.maintenance import Diagnosis, Seen, Trial, diagnose
 from rackloop.safety.undo import Equipment
@@ -14,7 +25,10 @@ from rackloop_drivers import workload
 from rackloop_labs.bench import Bench
 from rackloop_labs.remapping import ServerPort, attach
 
+# What a server that cannot be asked raises, which says nothing about its drives.
+_OF_THE_SERVER = (NotConnected, LoginRefused, HostKeyUnknown, HostKeyMismatch, ToolError)
 _GOES_WITHIN_S = 2.0
+# At the least: on a rack whose servers are slow it is as long as their tools may take.
 _READ_WITHIN_S = 4.0
 _ANSWER_S = 2.0
 _READ_AGAIN_S = 0.3
@@ -28,6 +42,7 @@ def try_drive(bench: Bench, drive: str, place: ServerPort, lbas: Collection[int]
 
     Nothing is written, and the switch is not touched. ``lbas`` count sectors of 4 KiB. What takes long is read once
     more, and the quicker time counts: a drive that is slow is slow again, a server that was busy is not.
+    Raises LabError or ToolError where it is the server that does not answer in time, or lacks a tool.
     """
     began_ns = bench.clock.now_ns()
     seen, detail = _look(bench, drive, place, Deadline.after(bench.clock, bench.lab.time_s("online") + _ANSWER_S))
@@ -46,7 +61,8 @@ def retest(bench: Bench, equipment: Equipment, drive: str, lbas: Collection[int]
 
     The two drives change places and come back, by ``equipment``, which journals it. Where the rack has no switch, or
     nothing works to compare with, the drive is tried where it is, which cannot tell it from its cable. Raises
-    NotSupported for a drive that has no port to itself at the baseline, LabError where the switch does not act.
+    NotSupported for a drive that has no port to itself at the baseline, LabError where the switch does not act, and
+    as :func:`try_drive` does for a server.
     """
     places = bench.lab.places
     if drive not in places:
@@ -66,8 +82,15 @@ def _one_that_works(bench: Bench, drive: str) -> str | None:
     places = bench.lab.places
     server, _ = places[drive]
     others = sorted((other for other in places if other != drive), key=lambda other: places[other][0] != server)
-    working = (other for other in others if try_drive(bench, other, places[other]).seen is Seen.WORKS)
-    return next(working, None)
+    return next((other for other in others if _works(bench, other, places[other])), None)
+
+
+def _works(bench: Bench, drive: str, place: ServerPort) -> bool:
+    try:
+        return try_drive(bench, drive, place).seen is Seen.WORKS
+    except (DeadlineExceeded, *_OF_THE_SERVER):
+        # There is nothing to compare with at a server that cannot be asked.
+        return False
 
 
 def _moved(
@@ -101,16 +124,21 @@ def _look(bench: Bench, drive: str, place: ServerPort, deadline: Deadline) -> tu
     wanted = normal_text(bench.lab.drives[drive].serial)
     gone: Deadline | None = None
     while True:
+        # An answer may take long: the last is to a question that was asked after the drive's time.
+        is_last = (gone or deadline).is_over()
         try:
-            found = bench.drive(*place).identify(Deadline.after(bench.clock, _ANSWER_S))
+            found = bench.drive(*place).identify(_tools_deadline(bench, _ANSWER_S))
+        except _OF_THE_SERVER:
+            raise
         except LabError as error:
+            _require_answer(bench, place[0], error)
             seen, detail, gone = Seen.ABSENT, str(error), None
         else:
             if normal_text(found.serial) == wanted:
                 return Seen.WORKS, ""
             seen, detail = Seen.ANOTHER, f"its serial is {found.serial}"
             gone = gone or deadline.sooner(_GOES_WITHIN_S)
-        if (gone or deadline).is_over():
+        if is_last:
             return seen, detail
         bench.clock.sleep_until_ns(bench.clock.now_ns() + _POLL_NS)
 
@@ -125,10 +153,13 @@ def _read(bench: Bench, drive: str, place: ServerPort, lbas: Collection[int]) ->
     expected = workload.Expected(bench.lab.drives[drive].serial)
     probe = workload.RackProbe(bench.host(place[0]), bench.clock)
     for start, sectors in ((0, _FIRST_SECTORS), *((lba, 1) for lba in sorted(set(lbas)))):
-        deadline = Deadline.after(bench.clock, _READ_WITHIN_S)
+        deadline = _tools_deadline(bench, _READ_WITHIN_S)
         try:
             found = probe.verify(bench.device(*place), expected, deadline, start_lba=start, sectors=sectors)
+        except _OF_THE_SERVER:
+            raise
         except RackloopError as error:
+            _require_answer(bench, place[0], error)
             return Seen.UNREADABLE, str(error)
         if found.unreadable:
             return Seen.UNREADABLE, f"sector {found.unreadable[0].lba}: {found.unreadable[0].error}"
@@ -136,3 +167,17 @@ def _read(bench: Bench, drive: str, place: ServerPort, lbas: Collection[int]) ->
             serials = {offender.found_serial for offender in found.offenders if offender.verdict == "wrong_drive"}
             return Seen.ANOTHER, f"its sectors say {', '.join(sorted(map(str, serials)))}"
     return Seen.WORKS, ""
+
+
+def _tools_deadline(bench: Bench, least_s: float) -> Deadline:
+    return Deadline.after(bench.clock, max(least_s, bench.lab.time_s("tools")))
+
+
+def _require_answer(bench: Bench, server: str, error: RackloopError) -> None:
+    """Raise ``error`` where it came of a server that is late: one that answers now waited for its drive."""
+    if not isinstance(error, DeadlineExceeded):
+        return
+    try:
+        bench.host(server).run(("true",), Deadline.after(bench.clock, max(_ANSWER_S, bench.lab.time_s("answer"))))
+    except (LabError, ToolError):
+        raise error from None
