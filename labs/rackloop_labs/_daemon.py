@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from rackloop.clock import Deadline
 from rackloop.errors import EXIT_BAD_INPUT, BadInput, DeadlineExceeded, LabError
 from rackloop.lab import Lab, LabState
+from rackloop_labs._lock_holder import holder_of
 
 _POLL_S = 2e-3
 
@@ -98,22 +99,39 @@ def _wait_until_ready(
 
 
 def stop(state: LabState, deadline: Deadline) -> bool:
-    """End the lab whose state this is, and return once it is gone; False where it was not up.
+    """End the lab whose state this is, up or coming up, and return once it is gone; False where it was not up.
 
     Raises DeadlineExceeded when it does not end, having killed it.
     """
     if not state.is_held():
         return False
-    pid = int(state.endpoints()["pid"])
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGTERM)
-    wait_until_gone(state, deadline)
+    if (pid := _known_holder(state, deadline)) is not None:
+        _signal(pid, signal.SIGTERM)
+    _wait_until_gone(pid, state, deadline)
     return True
 
 
 def wait_until_gone(state: LabState, deadline: Deadline) -> None:
-    """Return once no process holds the lab; past the deadline kill the one that does and raise DeadlineExceeded."""
-    if not deadline.poll(lambda: not state.is_held(), every_s=_POLL_S):
-        with suppress(ProcessLookupError):
-            os.kill(int(state.endpoints()["pid"]), signal.SIGKILL)
-        raise DeadlineExceeded(f"lab {state.directory.name} did not end in time and was killed; see {state.log}")
+    """Return once the process that holds the lab is gone; past the deadline kill it and raise DeadlineExceeded."""
+    _wait_until_gone(_known_holder(state, deadline), state, deadline)
+
+
+def _known_holder(state: LabState, deadline: Deadline) -> int | None:
+    """The process that holds the lab, which says so within microseconds of taking it; None where none does."""
+    deadline.poll(lambda: holder_of(state) is not None or not state.is_held(), every_s=_POLL_S)
+    return holder_of(state)
+
+
+def _wait_until_gone(pid: int | None, state: LabState, deadline: Deadline) -> None:
+    # Another that brings the lab up meanwhile is none of this caller's.
+    if deadline.poll(lambda: not state.is_held() or holder_of(state) not in {None, pid}, every_s=_POLL_S):
+        return
+    if pid is None:
+        raise DeadlineExceeded(f"lab {state.directory.name} is up by a process that is not known; see {state.log}")
+    _signal(pid, signal.SIGKILL)
+    raise DeadlineExceeded(f"lab {state.directory.name} did not end in time and was killed; see {state.log}")
+
+
+def _signal(pid: int, number: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)

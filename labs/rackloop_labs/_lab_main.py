@@ -14,6 +14,7 @@ from typing import Any
 from rackloop.errors import EXIT_BAD_INPUT, EXIT_LAB_FAILED, BadInput, RackloopError
 from rackloop.lab import Lab, LabState, load_lab
 from rackloop_labs._complaints import complain_briefly
+from rackloop_labs._lock_holder import say_holder
 
 Live = Callable[[Lab, LabState, argparse.Namespace], Coroutine[Any, Any, None]]
 
@@ -35,6 +36,7 @@ def run_lab(live: Live, prog: str, description: str) -> None:
     lock = state.take()
     if lock is None:
         sys.exit("labd: another process is this lab")
+    say_holder(lock)
     try:
         asyncio.run(live(load_lab(options.lab), state, options))
     except (RackloopError, OSError) as error:

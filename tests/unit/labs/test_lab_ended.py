@@ -1,0 +1,89 @@
+"""A lab's process is ended whatever it is doing: coming up, or hanging while it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from rackloop.clock import Deadline
+from rackloop.errors import DeadlineExceeded
+from rackloop.lab import LabState
+from rackloop_labs._daemon import stop, wait_until_gone
+from tests.deadlines import CLOCK, soon
+from tests.unit.harness.sim_rack import described
+
+# A lab that has no endpoints: those of one that comes up are not written yet, of one that ends they are gone.
+STAND_IN = """
+import asyncio, os, signal, sys
+from rackloop_labs._lab_main import run_lab, told_to_end
+
+async def live(lab, state, options):
+    told = told_to_end(options)
+    if lab.source.with_name("deaf").exists():
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: None)
+    os.write(options.ready_fd, b"!")
+    await told.wait()
+
+run_lab(live, "labd", "A stand-in.")
+"""
+Start = Callable[[], subprocess.Popen[bytes]]
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> LabState:
+    return LabState.of("bench", root=tmp_path)
+
+
+@pytest.fixture
+def start(state: LabState, tmp_path: Path) -> Iterator[Start]:
+    described(tmp_path)
+    with ExitStack() as stack:
+
+        def start() -> subprocess.Popen[bytes]:
+            ready, told = os.pipe()
+            argv = [sys.executable, "-c", STAND_IN, str(tmp_path / "bench.yaml"), "--state", str(state.directory)]
+            process = subprocess.Popen([*argv, "--seed", "1", "--ready-fd", str(told)], pass_fds=[told])
+            stack.enter_context(process)
+            stack.callback(process.kill)
+            os.close(told)
+            with os.fdopen(ready, "rb") as pipe:
+                assert pipe.read(1) == b"!"
+            return process
+
+        yield start
+
+
+def test_a_lab_that_is_coming_up_is_ended(state: LabState, start: Start) -> None:
+    process = start()
+    assert stop(state, soon())
+    assert process.wait(10) == 0
+    assert not stop(state, soon())
+
+
+@pytest.mark.parametrize("end", [stop, wait_until_gone])
+def test_a_lab_that_does_not_end_is_killed(
+    end: Callable[[LabState, Deadline], object], state: LabState, start: Start, tmp_path: Path
+) -> None:
+    (tmp_path / "deaf").touch()
+    process = start()
+    with pytest.raises(DeadlineExceeded, match="lab bench did not end in time and was killed"):
+        end(state, Deadline.after(CLOCK, 0.2))
+    assert process.wait(10) == -signal.SIGKILL
+
+
+def test_a_process_that_an_ended_lab_has_left_the_number_of_is_not_signalled(state: LabState, start: Start) -> None:
+    process = start()
+    process.kill()
+    process.wait(10)
+    lock = state.take()
+    assert lock is not None
+    with pytest.raises(DeadlineExceeded, match="lab bench is up by a process that is not known"):
+        stop(state, Deadline.after(CLOCK, 0.2))
+    os.close(lock)
