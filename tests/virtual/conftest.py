@@ -2,7 +2,7 @@
 
 The files of a rack are one worker's, in order (``rack_scheduling.py``). Tests are skipped where this machine cannot
 have guests: where it lacks a program, memory, room, the name space that an image is made in, or a way to Debian's
-packages. A guest that does not boot is a failure.
+packages; under `.ci/run` that is a failure. A guest that does not boot always is, and so is any other refusal.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ import yaml
 
 from rackloop.lab import load_lab
 from tests.command_forks import command_forks
-from tests.e2e.command_line import CommandLine, Ended
+from tests.e2e.command_line import CommandLine
 from tests.meta.tree import ROOT
+from tests.virtual.missing_guests import went_well
 from tests.virtual.one_guest import one_guest
 from tests.virtual.rack_scheduling import RackScheduling
 
 GUESTS = Path(os.environ.get("RACKLOOP_GUESTS", ROOT / ".rackloop" / "guests"))
 """Where images and saved guests are kept from one run of the tests to the next."""
-
-NO_NETWORK = "Debian's packages cannot be downloaded"
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -50,13 +49,6 @@ def command_line_in(directory: Path) -> Iterator[CommandLine]:
         command_line = GuestCommandLine(Path(state_home), directory)
         yield command_line
         command_line.close()
-
-
-def went_well(ended: Ended) -> None:
-    """Assert that a command did what it should; the tests are skipped where this machine lacks what that takes."""
-    if ended.status == 2 or NO_NETWORK in ended.err:
-        pytest.skip(f"no guests on this machine: {ended.err.splitlines()[-1].removeprefix('rackloop: ')}")
-    assert ended.status == 0, ended
 
 
 @pytest.fixture(scope="session", autouse=True)
