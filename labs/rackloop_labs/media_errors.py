@@ -44,15 +44,23 @@ class MediaErrorsOfDrive:
     def mend(self, key: str, deadline: Deadline) -> None:
         """Give the sectors of ``key`` back what they held, as far as they are still unreadable.
 
-        Which server has the note is known to the object that broke them; another asks all.
+        Which server has the note is known to the object that broke them; another asks one after another for it. Raises
+        LabError where none has it and one did not answer.
         """
         noted_at = self._noted_at.get(key)
+        asked = list(self._noting) if noted_at is None else [noted_at]
         silent: list[LabError] = []
-        for server in self._noting if noted_at is None else [noted_at]:
+        for left, server in zip(range(len(asked), 0, -1), asked, strict=True):
+            # One that cannot be reached leaves the others their part of the time.
+            ask_by = deadline.sooner(deadline.remaining_s() / left)
             try:
-                self._noting[server].mend(key, deadline)
+                had_note = self._noting[server].mend_noted(key, deadline, ask_by=ask_by)
             except LabError as error:
                 silent.append(error)
+                continue
+            if had_note:
+                silent.clear()
+                break
         if silent:
             raise silent[0]
         self._noted_at.pop(key, None)

@@ -113,13 +113,18 @@ class HostFaults:
 
     def mend(self, key: str, deadline: Deadline) -> None:
         """End the fault of ``key``; nothing where it does not stand, and nothing yet while one like it does."""
-        notes, _ = self._notes(deadline, of=key)
+        self.mend_noted(key, deadline)
+
+    def mend_noted(self, key: str, deadline: Deadline, *, ask_by: Deadline | None = None) -> bool:
+        """As :meth:`mend`; whether the server had a note of it, which it is given until ``ask_by`` to say."""
+        notes, _ = self._notes(ask_by or deadline, of=key)
         note = notes.pop(key, None)
         if note is None:
-            return
+            return False
         if not any(self._are_one(other["fault"], note["fault"]) for other in notes.values()):
             self._breaking.end(note, deadline)
         self._sh('rm -f "$1"', f"{self._folder}/{_file_name(key)}", deadline=deadline)
+        return True
 
     def standing(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
         """The faults that a note tells of and the server confirms, by key, and those whose note cannot be read."""

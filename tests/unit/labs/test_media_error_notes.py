@@ -1,0 +1,64 @@
+"""Sectors that are given back, where some of the servers that may have a note of them do not answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from rackloop.abilities import Completed
+from rackloop.clock import Deadline, VirtualClock
+from rackloop.errors import DeadlineExceeded
+from rackloop_drivers.host_tools import HostFaults
+from rackloop_labs.media_errors import MediaErrorsOfDrive
+
+KEY = "run/1"
+NOTE = f"{quote(KEY, safe='')}.json {json.dumps({'fault': {'kind': 'media_error'}})}\n"
+
+
+@dataclass
+class Server:
+    """A server that has the note or does not, or is away; as what it breaks, it notes that it ended that."""
+
+    clock: VirtualClock
+    name: str
+    has_note: bool = False
+    is_away: bool = False
+    ended: list[str] = field(default_factory=list)
+    kinds = frozenset({"media_error"})
+
+    def run(self, argv: Sequence[str], deadline: Deadline, *, stdin: str = "") -> Completed:
+        if self.is_away:
+            self.clock.sleep_until_ns(deadline.at_ns)
+            raise DeadlineExceeded(f"{self.name} does not answer")
+        assert not deadline.is_over()
+        if "rm -f" in " ".join(argv):
+            self.has_note = False
+        return Completed(tuple(argv), 0, NOTE if self.has_note else "", "")
+
+    def end(self, note: Any, deadline: Deadline) -> None:
+        self.ended.append(note["fault"]["kind"])
+
+
+def of_drive(*servers: Any) -> MediaErrorsOfDrive:
+    noting = {server.name: HostFaults(server, "drive:d01", server, add_up=True) for server in servers}
+    return MediaErrorsOfDrive(noting, lambda _: "srv1")
+
+
+@pytest.mark.parametrize("away", [0, 2])
+def test_a_server_that_is_away_keeps_no_sectors_from_being_given_back(away: int) -> None:
+    clock = VirtualClock()
+    servers = [Server(clock, f"srv{number}", number == 1, number == away) for number in range(3)]
+    of_drive(*servers).mend(KEY, Deadline.after(clock, 30))
+    assert (servers[1].has_note, servers[1].ended) == (False, ["media_error"])
+
+
+def test_where_none_has_the_note_the_one_that_is_away_may_have_it() -> None:
+    clock = VirtualClock()
+    with pytest.raises(DeadlineExceeded, match="srv0 does not answer"):
+        of_drive(Server(clock, "srv0", is_away=True), Server(clock, "srv1")).mend(KEY, Deadline.after(clock, 30))
+    of_drive(Server(clock, "srv0"), Server(clock, "srv1")).mend(KEY, Deadline.after(clock, 30))
