@@ -18,6 +18,7 @@ from rackloop_cli.shared.lab_session import acting, running_bench
 from rackloop_cli.shared.output import print_json, say
 from rackloop_cli.shared.tables import plain_table, print_whole
 
+# At the least: the lab says how long an act may take.
 _WITHIN_S = 10.0
 
 
@@ -29,7 +30,7 @@ def show(name: str, *, as_json: bool = False) -> int:
             f"the rack {lab.name} has fixed cabling and no switch; `rackloop lab cabling {lab.name}` shows it"
         )
     with running_bench(lab, clock) as bench:
-        deadline = Deadline.after(clock, _WITHIN_S)
+        deadline = _deadline(lab, clock)
         fabric = bench.equipment.fabric
         identity, live = fabric.identify(deadline), fabric.live_map(deadline)
         states = fabric.port_states(_server_ports(lab), deadline)
@@ -74,7 +75,7 @@ def drop(name: str, ports: Sequence[str], *, down_ms: float) -> int:
     with acting(lab, clock, _touched(lab, clock, numbers), "fabric drop") as equipment:
         if equipment.phy is None:
             raise BadInput(f"the rack {lab.name} has no switch that could drop a PHY")
-        deadline = Deadline.after(clock, _WITHIN_S)
+        deadline = _deadline(lab, clock)
         equipment.phy.drop(numbers, down_ms / 1000, deadline, request_id=secrets.randbits(31))
     named = (
         text if text == str(number) else f"{text} (port {number})" for text, number in zip(ports, numbers, strict=True)
@@ -90,7 +91,7 @@ def _change(lab: Lab, change: MapChange) -> int:
     else:
         wanted = _touched(lab, clock, change.ports if isinstance(change, Open) else change.pairs.ports())
     with acting(lab, clock, wanted, "fabric map") as equipment:
-        applied = equipment.fabric.apply(change, Deadline.after(clock, _WITHIN_S))
+        applied = equipment.fabric.apply(change, _deadline(lab, clock))
     took_ms = (applied.acknowledged_ns - applied.commanded_ns) / 1e6
     Console().print(
         f"generation {applied.generation}, acknowledged in {took_ms:.2f} ms; `rackloop heal {lab.name}` restores the "
@@ -100,10 +101,14 @@ def _change(lab: Lab, change: MapChange) -> int:
     return EXIT_PASS
 
 
+def _deadline(lab: Lab, clock: Clock) -> Deadline:
+    return Deadline.after(clock, max(_WITHIN_S, lab.time_s("act")))
+
+
 def _touched(lab: Lab, clock: Clock, ports: Collection[int]) -> Parts:
     """These ports and those they are joined to now, whose circuits a change opens."""
     with running_bench(lab, clock) as bench:
-        live = bench.equipment.fabric.live_map(Deadline.after(clock, _WITHIN_S)).pairs
+        live = bench.equipment.fabric.live_map(_deadline(lab, clock)).pairs
     peers = (live.peer_of(port) for port in ports)
     return parts_at(lab, {*ports, *(peer for peer in peers if peer is not None)})
 

@@ -22,6 +22,7 @@ from rackloop_labs.discovery import inventories, with_paths
 from rackloop_labs.draft_description import FILL_IN, DraftDescription, FoundServer, FoundSwitch
 from rackloop_labs.ssh_access import ssh_accesses
 
+# At the least: a lab that is described says how long its servers' tools may take.
 _WITHIN_S = 60.0
 _SSH_PORT = 22
 
@@ -78,7 +79,7 @@ def run(
 def _of_lab(lab: Lab, name: str, clock: Clock) -> DraftDescription:
     """The description of a lab that is up, from its servers."""
     state = LabState.of(lab.name)
-    deadline = Deadline.after(clock, _WITHIN_S)
+    deadline = _deadline(clock, lab)
     with open_lab(lab, clock, state, token=None, bring_up=False) as bench:
         _say_how_many(len(lab.servers))
         seen = inventories(bench, deadline)
@@ -91,7 +92,7 @@ def _of_lab(lab: Lab, name: str, clock: Clock) -> DraftDescription:
 
 def _of_hosts(accesses: Sequence[SshAccess], control: str | None, name: str, clock: Clock) -> DraftDescription:
     """The description of a rack that has none yet, from its servers."""
-    deadline = Deadline.after(clock, _WITHIN_S)
+    deadline = _deadline(clock)
     with ExitStack() as stack:
         _say_how_many(len(accesses))
         hosts = [stack.enter_context(SshHost(access, clock)) for access in accesses]
@@ -104,6 +105,10 @@ def _of_hosts(accesses: Sequence[SshAccess], control: str | None, name: str, clo
             address = ("tcp", control.removeprefix("tcp://")) if is_tcp else ("serial", control)
             switch = _found(fabric, address, deadline)
     return DraftDescription(name, [FoundServer(access, seen[access.name]) for access in accesses], switch)
+
+
+def _deadline(clock: Clock, lab: Lab | None = None) -> Deadline:
+    return Deadline.after(clock, _WITHIN_S if lab is None else max(_WITHIN_S, lab.time_s("tools")))
 
 
 def _found(fabric: Fabric, control: tuple[str, str], deadline: Deadline) -> FoundSwitch:
