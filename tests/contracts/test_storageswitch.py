@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -313,12 +314,16 @@ def test_a_connection_that_breaks_fails_no_request_of_the_others() -> None:
             soon().poll(lambda: a.read(0, 4096)[0], lambda errno: errno == 0, every_s=0.01)
 
 
+def _is_above(folder: Path, count: int) -> bool:
+    return len(list(folder.iterdir())) > count
+
+
 def test_a_client_that_finds_no_descriptor_left_is_no_connection_of_its_tenant() -> None:
     with running_switch(two_tenants(), before=("prlimit", "--nofile=40:40")) as switch, ExitStack() as idle:
         used = Path(f"/proc/{switch.process.pid}/fd")
-        for taken in range(len(list(used.iterdir())), 38):
+        while (taken := len(list(used.iterdir()))) < 38:
             idle.enter_context(NbdWire(switch.nbd))
-            soon().poll(lambda: len(list(used.iterdir())), lambda now, least=taken + 1: now >= least, every_s=0.001)
+            soon().poll(partial(_is_above, used, taken), bool, every_s=0.001)
         # What is left takes the client, and not the second descriptor of its socket, for the answers.
         for _ in range(3):
             with NbdWire(switch.nbd, "a") as a, pytest.raises((EOFError, ConnectionError)):
