@@ -1,4 +1,4 @@
-"""The contracts of servers, drives, blocks, fabric and PHYs on a virtual rack, as the code for physical racks opens it.
+"""The contracts of servers, drives, blocks, switch and power on a virtual rack, opened as a physical rack is.
 
 The clauses are those of ``tests/contracts``: what answers here are Linux kernels.
 """
@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rackloop.abilities import Fabric, Host
-from rackloop.contracts import PATIENCE_S, block_device, drive, executor, fabric, host, phy_control
+from rackloop.contracts import PATIENCE_S, block_device, drive, executor, fabric, host, phy_control, power_port
 from rackloop.errors import NotSupported
 from rackloop.lab import Lab, LabState, load_lab
 from rackloop.portmap import Full
 from rackloop_drivers.fabric.flexfabric import FlexFabric, FlexFabricPhy, open_flexfabric
 from rackloop_drivers.host import SshHost
 from rackloop_labs import Bench, open_lab, ssh_accesses
+from rackloop_labs.power_ports import RackPower
 from rackloop_labs.virtual import VirtualLab
 from tests.deadlines import CLOCK, soon
 from tests.e2e.command_line import CommandLine
@@ -135,8 +137,16 @@ def url(up: CommandLine) -> Iterator[str]:
     baseline_comes(up)
 
 
-@pytest.mark.nightly  # Each clause maps the whole switch anew, and every guest lets go of its drives.
-@pytest.mark.parametrize("clause", fabric.CONTRACT, ids=lambda clause: clause.__name__)
+def _nightly_but(contract: Sequence[Callable[[Any], None]], *daily: Callable[[Any], None]) -> list[Any]:
+    """The clauses of a contract, all of them nightly but these, which leave the rack as it is and take seconds."""
+    return [pytest.param(clause, marks=() if clause in daily else pytest.mark.nightly) for clause in contract]
+
+
+# The others map the whole switch anew, and every guest lets go of its drives.
+_FABRIC = _nightly_but(fabric.CONTRACT, fabric.identifies_itself, fabric.reads_the_live_map_without_changing_it)
+
+
+@pytest.mark.parametrize("clause", _FABRIC, ids=lambda clause: clause.__name__)
 def test_fabric(clause: Callable[[fabric.FabricFactory], None], url: str) -> None:
     with ExitStack() as stack:
 
@@ -148,8 +158,12 @@ def test_fabric(clause: Callable[[fabric.FabricFactory], None], url: str) -> Non
         clause(make)
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("clause", phy_control.CONTRACT, ids=lambda clause: clause.__name__)
+_PHYS = _nightly_but(
+    phy_control.CONTRACT, phy_control.answers_for_no_ports, phy_control.refuses_a_deadline_that_is_over
+)
+
+
+@pytest.mark.parametrize("clause", _PHYS, ids=lambda clause: clause.__name__)
 def test_phys(clause: Callable[[phy_control.PhyFactory], None], url: str) -> None:
     baseline = load_lab("virtual").baseline_map()
 
@@ -163,3 +177,9 @@ def test_phys(clause: Callable[[phy_control.PhyFactory], None], url: str) -> Non
             session.close()
 
     clause(make)
+
+
+def test_power(lab: Lab) -> None:
+    """Of a server that is on and stays so; what switches it off boots it, and is in test_virtual_power.py."""
+    with closing(RackPower(lab, CLOCK)) as power:
+        power_port.refuses_a_deadline_that_is_over(lambda: power.ports[f"server:{SERVER}"])
