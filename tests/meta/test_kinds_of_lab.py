@@ -19,7 +19,6 @@ PLAYED = "the addresses of guests are known once they are up"
 ASKING: Mapping[str, tuple[int, str]] = {
     "fixtures/rackloop_fixtures/rack/provision.py": (1, PLAYED),
     "fixtures/rackloop_fixtures/session/plan_plugin.py": (2, f"{LEASES}; {LOAD}"),
-    "fixtures/rackloop_fixtures/subjects/shared_box.py": (1, LOAD),
     "harness/rackloop/lab/_wiring.py": (2, DESCRIBED),
     "harness/rackloop/safety/_destructive_guard.py": (1, GUARD),
     "harness/rackloop/safety/leases/_shared_store.py": (1, LEASES),
