@@ -227,7 +227,7 @@ def _say(rounds: list[Round], measure: Measure, block_bytes: int, **labels: str)
     measure("throughput.switched", [block_bytes / each.switched.seen_s for each in rounds], **labels)
     for name, of in (("swap_cost", sub), ("ratio", _ratio), ("slowdown", truediv)):
         found = [each.compared(of) for each in rounds]
-        values, errors = [most for most, _ in found], [most - least for most, least in found]
+        values, errors = [seen for seen, _ in found], [seen - least for seen, least in found]
         measure(f"throughput.{name}", values, errors=errors, **labels)
     measure("throughput.staging", [staging_s for each in rounds for staging_s in each.staging_s], **labels)
 
@@ -260,15 +260,13 @@ class Round:
     staging_s: tuple[float, ...]
 
     def compared(self, of: Callable[[float, float], float]) -> tuple[float, float]:
-        """The most and the least that ``of``, of the time with a swap and of that without, may be on a machine in time.
+        """What ``of`` is of the times with a swap and without as seen, and the least it may be on a machine in time.
 
-        The most is of both as seen or of both as they would have been: a machine is about as late with the one as with
-        the other. The least may be of either.
+        A machine that is late makes either of the two longer: the one adds to the ratio, the other to its inverse.
         """
         switched, steady = self.switched, self.steady
-        alike = of(switched.seen_s, steady.seen_s), of(switched.least_s, steady.least_s)
-        mixed = of(switched.seen_s, steady.least_s), of(switched.least_s, steady.seen_s)
-        return max(alike), min(*alike, *mixed)
+        seen = of(switched.seen_s, steady.seen_s)
+        return seen, min(seen, of(switched.seen_s, steady.least_s), of(switched.least_s, steady.seen_s))
 
 
 class Swapping:
