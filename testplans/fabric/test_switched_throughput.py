@@ -33,8 +33,8 @@ PARAMETERS = {
     ),
     "rounds": whole(12, "rounds of each size, each with its own ratio", least=2, most=10_000),
     "quick_rounds": whole(12, "rounds of each size for solid-state drives", least=2, most=10_000),
-    "small_rounds": whole(1, "rounds of the smallest size for one of each other", least=1, most=1000),
     "reads": whole(4, "timed reads in each round, with swaps and without", most=1_000_000),
+    "small_reads": whole(0, "those of the smallest size; as many as of the others where 0", least=0, most=1_000_000),
     "most": size(64 * MIB, "most bytes to read of each size, but at least two reads", least=4 * KIB, most=1 << 40),
     "host_s": number(0.001, "host time of a read in the paper's law", most=1, unit="s"),
     "stack": stack("comreset", "driver stack of the reading server"),
@@ -70,7 +70,7 @@ def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     pairs = _pairs(lab, parameters)
     reading_s = dict.fromkeys((pair.ports for pair in pairs), 0.0)
     for pair in pairs:
-        swaps = 2 * sum(_reads(parameters, block) * _rounds_of(parameters, block) for block in parameters["blocks"])
+        swaps = 2 * sum(_reads(parameters, block) for block in parameters["blocks"])
         reading_s[pair.ports] += pair.rounds * (_round_s(parameters, pair.profile) + added_s(lab, remaps=swaps))
     return 2 + max(reading_s.values())
 
@@ -78,22 +78,14 @@ def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
 def _round_s(parameters: Mapping[str, Any], profile: str) -> float:
     """The time of a round's reads of two drives of a profile, with and without a switch."""
     each_s, bytes_per_s = (0.012, 150e6) if load_profile(profile).is_rotational else (0.003, 500e6)
-    return float(
-        sum(
-            2 * _reads(parameters, block) * _rounds_of(parameters, block) * (each_s + block / bytes_per_s)
-            for block in parameters["blocks"]
-        )
-    )
+    return float(sum(2 * _reads(parameters, block) * (each_s + block / bytes_per_s) for block in parameters["blocks"]))
 
 
 def _reads(parameters: Mapping[str, Any], block: int) -> int:
-    """The number of reads of a block size in half a round: ``reads``, or fewer where they exceed ``most``."""
-    return int(max(1, min(parameters["reads"], parameters["most"] // block)))
-
-
-def _rounds_of(parameters: Mapping[str, Any], block: int) -> int:
-    """The number of rounds of a block size where the others have one."""
-    return int(parameters["small_rounds"]) if block == min(parameters["blocks"]) else 1
+    """The number of reads of a block size in half a round, or fewer where they exceed ``most``."""
+    is_smallest = block == min(parameters["blocks"])
+    reads = (is_smallest and parameters["small_reads"]) or parameters["reads"]
+    return int(max(1, min(reads, parameters["most"] // block)))
 
 
 def _region(parameters: Mapping[str, Any]) -> int:
@@ -164,10 +156,10 @@ def _port_pairs(lab: Lab, server: str) -> list[tuple[str, str]]:
 def test_switched_throughput(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
     """In rounds, for each drive and size of block: some reads of one drive, then as many with a swap before each.
 
-    A round has every size, the smallest several times: its ratio has the most of what this machine does beside it. A
-    pair of drives has two ports of the server to itself where there are enough, and is read beside the others; those
-    that share two ports take turns there, round by round, so that what this machine does for a second is in one round
-    of each and not in all rounds of one.
+    A round has every size, of the smallest more reads: what this machine does beside one is most of its time. A pair of
+    drives has two ports of the server to itself where there are enough, and is read beside the others; those that share
+    two ports take turns there, round by round, so that what this machine does for a second is in one round of each and
+    not in all rounds of one.
     """
     server = _server(rack.lab, parameters)
     pairs = _pairs(rack.lab, parameters)
@@ -180,8 +172,7 @@ def test_switched_throughput(rack: Rack, parameters: Mapping[str, Any], measure:
     seen: dict[tuple[Pair, int], list[Round]] = {(pair, block): [] for pair in pairs for block in blocks}
     lbas = {(pair, block): cycle(_places(rack, region, block)) for pair, block in seen}
     reads_of = {block: _reads(parameters, block) for block in blocks}
-    rounds_of = {block: _rounds_of(parameters, block) for block in blocks}
-    series = sum(rounds_of.values()) * sum(pair.rounds for pair in pairs)
+    series = len(blocks) * sum(pair.rounds for pair in pairs)
 
     def read_at(here: str, stop: Event) -> None:
         its = [pair for pair in pairs if pair.ports[0] == here]
@@ -194,7 +185,7 @@ def test_switched_throughput(rack: Rack, parameters: Mapping[str, Any], measure:
             here,
             written[first],
             block_bytes=max(blocks),
-            reads=1 + len(turns) * (1 + 2 * sum(reads_of[block] * rounds_of[block] for block in blocks)),
+            reads=1 + len(turns) * (1 + 2 * sum(reads_of.values())),
             region_bytes=region,
         )
         with session as through:
@@ -203,10 +194,9 @@ def test_switched_throughput(rack: Rack, parameters: Mapping[str, Any], measure:
                 pair = its[place]
                 swapping.take(pair.drives, min(blocks))
                 for block in blocks:
-                    for _ in range(rounds_of[block]):
-                        if stop.is_set():
-                            return
-                        seen[pair, block].append(swapping.round(block, reads_of[block], lbas[pair, block]))
+                    if stop.is_set():
+                        return
+                    seen[pair, block].append(swapping.round(block, reads_of[block], lbas[pair, block]))
                 progress(sum(map(len, seen.values())), series, "series of reads")
 
     run_parallel(read_at, sorted({pair.ports[0] for pair in pairs}), gives_way=False)
