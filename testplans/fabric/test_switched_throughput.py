@@ -250,7 +250,7 @@ class Round:
     staging_s: tuple[float, ...]
 
     def compared(self, of: Callable[[float, float], float]) -> tuple[float, float]:
-        """What ``of`` is of the times with a swap and without as seen, and the least it may be on a machine in time.
+        """The value of ``of`` for the times with a swap and without as seen, and the least it may be without lateness.
 
         A machine that is late makes either of the two longer: the one adds to the ratio, the other to its inverse.
         """
