@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from tests.meta.tree import ROOT, check, files, parsed, shown
+from tests.meta.tree import ROOT, beyond, check, files, parsed
 
 CODE = ("harness", "fixtures", "testplans")
 GUARD = "what is written on real drives takes a lease"
@@ -54,16 +53,9 @@ def _is_word(side: ast.expr) -> bool:
 
 def unlisted(paths: Iterable[Path], listed: Mapping[str, tuple[int, str]]) -> Iterator[str]:
     """Questions of files that the list does not have, and entries of the list that have become too large."""
-    lines: dict[str, list[int]] = defaultdict(list)
-    for path in paths:
-        lines[shown(path)].extend(questions(path))
-    for name in sorted(lines.keys() | listed.keys()):
-        found, most = lines[name], listed.get(name, (0, ""))[0]
-        if len(found) > most:
-            advice = "ask for what the rack has or says (an ability, a time), which holds for either kind"
-            yield from (f"{name}:{line}: {advice}" for line in found)
-        if len(found) < most:
-            yield f"tests/meta/test_kinds_of_lab.py: {name} asks {len(found)} times, not {most}: correct the list"
+    found = ((path, line) for path in paths for line in questions(path))
+    advice = "ask for what the rack has or says (an ability, a time), which holds for either kind"
+    return beyond(listed, found, advice, "tests/meta/test_kinds_of_lab.py: {name} asks {found} times, not {most}")
 
 
 def test_only_what_is_listed_asks_whether_a_rack_is_virtual_or_physical() -> None:

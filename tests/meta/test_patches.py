@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from tests.meta.tree import ROOT, check, files, parsed, shown
+from tests.meta.tree import ROOT, beyond, check, files, parsed
 
 MACHINE = "what the kernel or all users of a machine share, and no argument or variable may replace"
 SECONDS = "seconds of a protocol, which no caller chooses, are too long to wait for"
@@ -54,16 +53,9 @@ def patches(paths: Iterable[Path]) -> Iterator[tuple[Path, int]]:
 
 def unlisted(paths: Iterable[Path], listed: Mapping[str, tuple[int, str]]) -> Iterator[str]:
     """Patches of files that the list does not have, and entries of the list that have become too large."""
-    lines: dict[str, list[int]] = defaultdict(list)
-    for path, line in patches(paths):
-        lines[shown(path)].append(line)
-    for name in sorted(lines.keys() | listed.keys()):
-        found, most = lines[name], listed.get(name, (0, ""))[0]
-        if len(found) > most:
-            advice = "pass in what is patched: an argument, a fake, the environment"
-            yield from (f"{name}:{line}: {advice}" for line in found)
-        if len(found) < most:
-            yield f"tests/meta/test_patches.py: {name} patches {len(found)} times, not {most}: correct the list"
+    advice = "pass in what is patched: an argument, a fake, the environment"
+    wrong = "tests/meta/test_patches.py: {name} patches {found} times, not {most}"
+    return beyond(listed, patches(paths), advice, wrong)
 
 
 def test_nothing_is_patched_but_what_is_listed() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,25 @@ def parsed(path: Path) -> ast.Module:
 def shown(path: Path) -> str:
     """``path`` relative to the checkout, or the file name of one outside it."""
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else path.name
+
+
+def beyond(
+    listed: Mapping[str, tuple[int, str]], found: Iterable[tuple[Path, int]], advice: str, wrong: str
+) -> Iterator[str]:
+    """Places, each a file and a line, beyond those ``listed``, and entries of the list that have become too large.
+
+    The list has a number and a reason by the file. ``wrong`` says of an entry that it has another number of places,
+    with ``{name}``, ``{found}`` and ``{most}``.
+    """
+    lines: dict[str, list[int]] = defaultdict(list)
+    for path, line in found:
+        lines[shown(path)].append(line)
+    for name in sorted(lines.keys() | listed.keys()):
+        its, most = lines[name], listed.get(name, (0, ""))[0]
+        if len(its) > most:
+            yield from (f"{name}:{line}: {advice}" for line in its)
+        if len(its) < most:
+            yield f"{wrong.format(name=name, found=len(its), most=most)}: correct the list"
 
 
 def check(offenders: Iterable[str]) -> None:

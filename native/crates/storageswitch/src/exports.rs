@@ -34,7 +34,7 @@ impl Seat {
         if only_reads {
             flags |= flag::READ_ONLY;
         }
-        if shard.shares() {
+        if shard.shares {
             // They would fill the drive as writes do, at no charge: clients write the zeroes instead.
             flags &= !flag::SEND_WRITE_ZEROES;
         }

@@ -27,7 +27,8 @@ pub struct Shard {
     /// For what waits of all connections of each tenant.
     pub rooms: Vec<Arc<Room>>,
     pub drive: Drive,
-    shares: bool,
+    /// Whether its scheduler shares the drive among the tenants.
+    pub shares: bool,
     core: Mutex<Core>,
     /// The time to ask the scheduler again.
     alarm_ns: Mutex<Option<u64>>,
@@ -165,11 +166,6 @@ impl Shard {
             drop(alarm_ns);
             self.finish(&mut hands);
         }
-    }
-
-    /// Whether its scheduler shares the drive among the tenants.
-    pub fn shares(&self) -> bool {
-        self.shares
     }
 
     /// The present share of a tenant.
