@@ -395,7 +395,9 @@ def test_an_objective_that_cannot_be_met_is_refused_with_the_arithmetic() -> Non
 def test_a_tenant_has_no_more_than_its_connections(switch: RunningSwitch) -> None:
     with ExitStack() as stack:
         for _ in range(128):
-            stack.enter_context(NbdWire(switch.nbd, "a"))
+            client = stack.enter_context(NbdWire(switch.nbd, "a"))
+            # It counts once it is served, which may be after its handshake.
+            assert client.read(0, 4096)[0] == 0
         with NbdWire(switch.nbd, "a") as one_more, pytest.raises((EOFError, ConnectionError)):
             one_more.read(0, 4096)
         with NbdWire(switch.nbd, "b") as b:
