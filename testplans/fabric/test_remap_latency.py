@@ -19,6 +19,9 @@ from rackloop_labs.scratch_ports import scratch_ports
 PARAMETERS = {
     "remaps": whole(400, "map changes of each server, each of one drive", most=10_000_000),
     "quick_remaps": whole(2000, "map changes of each server that brings a drive online within 10 ms", most=10_000_000),
+    "no_timeouts_remaps": whole(
+        0, "those of each server without timeouts; as many as of the others where 0", least=0, most=10_000_000
+    ),
     "stacks": stack(["vanilla", "no_timeouts", "warm_port", "comreset"], "driver stacks to measure"),
     "mount": flag(False, "give each drive an ext4, and mount it for its first file after each change"),
 }
@@ -85,7 +88,10 @@ def _servers(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
 
 
 def _changes(lab: Lab, parameters: Mapping[str, Any], server: str) -> int:
-    return int(parameters["quick_remaps" if lab.servers[server].stack in _QUICK else "remaps"])
+    its_stack = lab.servers[server].stack
+    if its_stack is Stack.NO_TIMEOUTS and parameters["no_timeouts_remaps"]:
+        return int(parameters["no_timeouts_remaps"])
+    return int(parameters["quick_remaps" if its_stack in _QUICK else "remaps"])
 
 
 def test_remap_latency(rack: Rack, parameters: Mapping[str, Any], measure: Measure, progress: Progress) -> None:
