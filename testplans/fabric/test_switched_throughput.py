@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, pairwise
 from operator import sub, truediv
@@ -262,9 +262,10 @@ class Round:
 class Swapping:
     """The paper's workload at one port: a read, and when it has completed the next, of random blocks of two drives.
 
-    ``host_s`` is what passes between the end of a read and the command that begins the next. While a read is under way
-    the switch is given the next map, so that the trigger alone comes between two reads. Where that takes longer than
-    the read and ``host_s``, the rest is left out of what is measured.
+    ``host_s`` is what passes between the end of a read and the command that begins the next. Where it is above zero the
+    server keeps to it itself as long as nothing is switched: no answer has to come here, and no command from here.
+    While a read is under way the switch is given the next map, so that the trigger alone comes between two reads. Where
+    that takes longer than the read and ``host_s``, the rest is left out of what is measured.
     """
 
     def __init__(
@@ -299,11 +300,9 @@ class Swapping:
     def round(self, block_bytes: int, reads: int, lbas: Iterator[int]) -> Round:
         """``reads`` reads of one drive, then as many with a swap before each."""
         self._staging_s = []
-        steady, switched = [], []
-        for _ in range(reads):
-            late_ns, _ = self._host_works(0)
-            seen_ns = self._read(next(lbas), block_bytes)
-            steady.append((seen_ns, self._at_least(seen_ns - late_ns)))
+        switched = []
+        in_turn = self._by_the_server if self._host_ns else self._one_by_one
+        steady = in_turn(block_bytes, [next(lbas) for _ in range(reads)])
         staged, ready_ns = self._stage()
         for left in reversed(range(reads)):
             late_ns, put_off_ns = self._host_works(ready_ns)
@@ -316,6 +315,30 @@ class Swapping:
             seen_ns = self._finish() - put_off_ns
             switched.append((self._at_least(seen_ns), self._at_least(seen_ns - late_ns)))
         return Round(Took.of(steady), Took.of(switched), tuple(self._staging_s))
+
+    def _one_by_one(self, block_bytes: int, lbas: Sequence[int]) -> list[tuple[int, int]]:
+        """Reads that are each commanded from here: how long each took as seen, and at least."""
+        took = []
+        for lba in lbas:
+            late_ns, _ = self._host_works(0)
+            seen_ns = self._read(lba, block_bytes)
+            took.append((seen_ns, self._at_least(seen_ns - late_ns)))
+        return took
+
+    def _by_the_server(self, block_bytes: int, lbas: Sequence[int]) -> list[tuple[int, int]]:
+        """Reads that are commanded at once, of which the server begins each ``host_s`` after the one before."""
+        # The first begins no sooner than that, and the others as long after it as the server says.
+        first_ns = max(self._planned_ns(), self._rack.clock.now_ns())
+        for lba in lbas:
+            self._through.begin(self._written[self._there], lba, block_bytes, pause_s=self._host_ns / 1e9)
+        took, submitted_ns = [], []
+        for _ in lbas:
+            seen_ns = self._finish()
+            read = self._before
+            took.append((seen_ns, self._at_least(seen_ns - read.late_ns)))
+            submitted_ns.append(read.submit_ns)
+        self._saw(first_ns + submitted_ns[-1] - submitted_ns[0])
+        return took
 
     def _at_least(self, took_ns: int) -> int:
         """A time of the last read, which is no shorter than the read itself and ``host_s``."""
@@ -332,9 +355,14 @@ class Swapping:
     def _finish(self) -> int:
         """Wait for the read that was begun; the nanoseconds since the end of the one before."""
         last_ns, self._before = self._before.t_ns, self._through.finish(self._written[self._there])
-        length_ns = self._before.t_ns - self._before.submit_ns
-        self._unseen_ns = max(0, self._rack.clock.now_ns() - self._began_ns - length_ns)
+        self._saw(self._began_ns)
         return self._before.t_ns - last_ns
+
+    def _saw(self, began_ns: int) -> None:
+        """The read before began no sooner than ``began_ns``, and its end was seen now."""
+        self._began_ns = began_ns
+        length_ns = self._before.t_ns - self._before.submit_ns
+        self._unseen_ns = max(0, self._rack.clock.now_ns() - began_ns - length_ns)
 
     def _host_works(self, ready_ns: int) -> tuple[int, int]:
         """Wait until the next command is due, ``host_s`` after the end of the read before.
@@ -344,11 +372,15 @@ class Swapping:
         this one.
         """
         clock = self._rack.clock
-        planned_ns = self._began_ns + self._before.t_ns - self._before.submit_ns + self._host_ns
+        planned_ns = self._planned_ns()
         # What does not sleep does not see how late it would be woken.
         due_ns = max(planned_ns, ready_ns, clock.now_ns() + _NAP_NS)
         clock.sleep_until_ns(due_ns)
         return clock.now_ns() - max(planned_ns, ready_ns), max(0, ready_ns - planned_ns)
+
+    def _planned_ns(self) -> int:
+        """The earliest time of the next command, ``host_s`` after the end of the read before."""
+        return self._began_ns + self._before.t_ns - self._before.submit_ns + self._host_ns
 
     def _stage(self) -> tuple[Staged, int]:
         """Have the switch ready to join the port with the other drive; and since when it is."""

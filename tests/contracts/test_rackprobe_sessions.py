@@ -278,6 +278,28 @@ def test_swaps_are_read_as_long_as_the_caller_says(probe: RackProbe, export: Nbd
         assert session.result(soon(30)).bytes == 14 * SECTOR_BYTES
 
 
+def test_reads_that_are_told_at_once_keep_their_pauses_by_themselves(probe: RackProbe, export: NbdExport) -> None:
+    label(probe, export, OLD, sectors=16)
+    with probe.swap_session(export, Expected(OLD), soon(30), reads=5, sectors=16) as session:
+        for lba in (3, 9, 5):
+            session.proceed(lba=lba, pause_s=0.01)
+        session.proceed(lba=7)
+        reads = [session.read(soon(30)) for _ in range(5)]
+        assert [read.lba for read in reads] == [0, 3, 9, 5, 7]
+        assert [read.due_ns for read in reads] == [None, *(read.t_ns + 10_000_000 for read in reads[:3]), None]
+        assert [read.late_ns for read in (reads[0], reads[4])] == [0, 0]
+        assert min(read.late_ns for read in reads) >= 0
+
+
+def test_a_pause_that_is_too_long_is_refused(probe: RackProbe, export: NbdExport) -> None:
+    label(probe, export, OLD)
+    with probe.swap_session(export, Expected(OLD), soon(30), reads=2) as session:
+        session.read(soon(30))
+        session.proceed(pause_s=11)
+        with pytest.raises(BadInput, match="a pause of 11000000000 ns is longer than 10000000000 ns"):
+            session.read(soon(30))
+
+
 def test_a_swap_session_ends_by_itself_after_its_reads(probe: RackProbe, export: NbdExport) -> None:
     with probe.swap_session(export, Expected(OLD), soon(30), reads=1) as session:
         assert session.read(soon(30)).verdicts["blank"] == 1

@@ -202,15 +202,24 @@ class WatchResult:
 
 @dataclass(frozen=True)
 class SwapRead:
-    """One block read between two swaps. ``error`` is None, or the system's words where it failed."""
+    """One block read between two swaps. ``error`` is None, or the system's words where it failed.
+
+    ``due_ns`` is when it should have begun, where it was to begin so long after the one before, else None.
+    """
 
     n: int
     lba: int
+    due_ns: int | None
     submit_ns: int
     t_ns: int
     error: str | None
     verdicts: Mapping[str, int]
     offenders: tuple[Offender, ...]
+
+    @property
+    def late_ns(self) -> int:
+        """By how much it began too late; 0 where it was to begin at once."""
+        return 0 if self.due_ns is None else self.submit_ns - self.due_ns
 
 
 @dataclass(frozen=True)

@@ -156,16 +156,25 @@ class SwapSession(ProbeSession):
         return build(SwapRead, self._expect_event("read_done", deadline))
 
     def proceed(
-        self, expected: Expected | None = None, *, lba: int | None = None, block_bytes: int | None = None
+        self,
+        expected: Expected | None = None,
+        *,
+        lba: int | None = None,
+        block_bytes: int | None = None,
+        pause_s: float | None = None,
     ) -> None:
         """Start the next read; ``expected`` says what it should bring back where that has changed.
 
         It reads the block that begins at sector ``lba`` of the target, within the session's range; without one, that
         of its turn. ``block_bytes`` is how long that read is, where it is shorter than the session's. A block outside
         the range makes :meth:`read` raise BadInput.
+
+        It may be told while a read is under way, and begins after it. With ``pause_s``, of 10 s at most, it begins
+        that long after the end of the read before, timed by the probe, and ``due_ns`` says when it should have.
         """
         expect = None if expected is None else expected.as_json()
-        self._say({"op": "next", "expect": expect, "lba": lba, "block": block_bytes})
+        pause_ns = None if pause_s is None else round(pause_s * 1e9)
+        self._say({"op": "next", "expect": expect, "lba": lba, "block": block_bytes, "pause_ns": pause_ns})
 
     def result(self, deadline: Deadline) -> SwapResult:
         """All reads together, ending the session where reads are left."""

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::cli::{Range, SwapArgs};
-use crate::clock::now_ns;
+use crate::clock::{now_ns, sleep_until};
 use crate::failure::Failure;
 use crate::io::{Access, Done, Request};
 use crate::lines::{commands, emit};
@@ -24,15 +24,26 @@ enum SwapCommand {
         expect: Option<Expect>,
         lba: Option<u64>,
         block: Option<u64>,
+        pause_ns: Option<u64>,
     },
     Quit {},
 }
+
+/// The longest pause before a read.
+const MOST_PAUSE_NS: u64 = 10_000_000_000;
 
 /// The first sector of a read, and its length in sectors.
 #[derive(Clone, Copy)]
 struct Place {
     lba: u64,
     sectors: u64,
+}
+
+/// What a command says of the next read: its place, where not that of its turn, and the pause after the one before.
+#[derive(Default)]
+struct Next {
+    place: Option<Place>,
+    pause_ns: Option<u64>,
 }
 
 /// `rackprobe swap`.
@@ -55,9 +66,10 @@ pub fn run(args: &SwapArgs) -> Result<(), Failure> {
     let (mut reads, mut errors, mut sectors) = (0, 0, 0);
     emit(&json!({"event": "ready", "t_ns": now_ns()}));
     let start_ns = now_ns();
-    let mut place = None;
+    let mut next = Next::default();
+    let mut ended_ns = start_ns;
     for n in 0..args.reads {
-        let at = place.take().unwrap_or(Place {
+        let at = next.place.unwrap_or(Place {
             lba: args.range.start_lba + n % blocks * block,
             sectors: block,
         });
@@ -65,7 +77,12 @@ pub fn run(args: &SwapArgs) -> Result<(), Failure> {
         let buffer = buffers
             .remove(&at.sectors)
             .unwrap_or_else(|| Buffer::new(bytes));
+        let due_ns = next.pause_ns.map(|pause_ns| ended_ns + pause_ns);
+        if let Some(due_ns) = due_ns {
+            sleep_until(due_ns, false);
+        }
         let done = read(&mut target, at.lba, buffer)?;
+        ended_ns = done.complete_ns;
         let mut verdicts = Tally::default();
         let buffer = done.buffer.unwrap_or_else(|| Buffer::new(bytes));
         if done.result.is_ok() {
@@ -84,14 +101,18 @@ pub fn run(args: &SwapArgs) -> Result<(), Failure> {
             "event": "read_done",
             "n": n,
             "lba": at.lba,
+            "due_ns": due_ns,
             "submit_ns": done.submit_ns,
             "t_ns": done.complete_ns,
             "error": done.result.err(),
             "verdicts": verdicts.verdicts(),
             "offenders": verdicts.offenders(),
         }));
-        if n + 1 < args.reads && !next(&mut commands, &args.range, &mut expected, &mut place) {
-            break;
+        if n + 1 < args.reads {
+            let Some(told) = commanded(&mut commands, &args.range, &mut expected) else {
+                break;
+            };
+            next = told;
         }
     }
     let elapsed_ns = now_ns() - start_ns;
@@ -118,26 +139,30 @@ fn read(target: &mut Target, lba: u64, buffer: Buffer) -> Result<Done, Failure> 
     done.map_err(|error| Failure::Target(format!("{}: {error}", target.name())))
 }
 
-/// Wait for the command that the next drive is mapped. `false`: no more reads are wanted.
-fn next(
+/// Wait for the command that the next drive is mapped. `None`: no more reads are wanted.
+fn commanded(
     commands: &mut impl Iterator<Item = Result<SwapCommand, String>>,
     range: &Range,
     expected: &mut Expected,
-    place: &mut Option<Place>,
-) -> bool {
+) -> Option<Next> {
     loop {
         let refused = match commands.next() {
-            None | Some(Ok(SwapCommand::Quit {})) => return false,
-            Some(Ok(SwapCommand::Next { expect, lba, block })) => {
+            None | Some(Ok(SwapCommand::Quit {})) => return None,
+            Some(Ok(SwapCommand::Next {
+                expect,
+                lba,
+                block,
+                pause_ns,
+            })) => {
                 let taken = placed(range, lba, block)
-                    .and_then(|at| Ok((at, expect.map(Expect::try_into).transpose()?)));
+                    .and_then(|place| paused(pause_ns).map(|pause_ns| Next { place, pause_ns }))
+                    .and_then(|next| Ok((next, expect.map(Expect::try_into).transpose()?)));
                 match taken {
-                    Ok((at, drive)) => {
-                        *place = at;
+                    Ok((next, drive)) => {
                         if let Some(drive) = drive {
                             *expected = drive;
                         }
-                        return true;
+                        return Some(next);
                     }
                     Err(message) => message,
                 }
@@ -145,6 +170,16 @@ fn next(
             Some(Err(message)) => message,
         };
         emit(&json!({"event": "error", "id": null, "message": refused}));
+    }
+}
+
+/// The pause before a read; refused where it is longer than any read is waited for.
+fn paused(pause_ns: Option<u64>) -> Result<Option<u64>, String> {
+    match pause_ns {
+        Some(pause_ns) if pause_ns > MOST_PAUSE_NS => Err(format!(
+            "a pause of {pause_ns} ns is longer than {MOST_PAUSE_NS} ns"
+        )),
+        pause_ns => Ok(pause_ns),
     }
 }
 
