@@ -85,3 +85,5 @@ def test_undisturbed_io(rack: Rack, parameters: Mapping[str, Any], measure: Meas
         measure("undisturbed.lost", reads.lost, server=server)
         measure("undisturbed.wrong", reads.wrong + reads.errors, server=server)
         measure("undisturbed.read_stall", reads.longest_stall_s, server=server)
+    for runs in (quiet, busy):
+        runs.require_verified()

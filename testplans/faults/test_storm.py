@@ -101,3 +101,4 @@ def test_storm(
         ]
         if back_s:
             measure("storm.service", back_s, fault=kind)
+    written.require_verified()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Barrier
 from types import SimpleNamespace
@@ -14,12 +15,14 @@ from typing import Any, cast
 import pytest
 
 from rackloop.clock import Clock
+from rackloop.measurement import Distribution
 from rackloop.record import Event, EventSink
 from rackloop_drivers.block import DevicePath
 from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.workload import Expected, RackProbe
 from rackloop_fixtures.rack.labels import RESERVED_BYTES
-from rackloop_fixtures.rack.workloads import VerifiedWrites, Watching
+from rackloop_fixtures.rack.workloads import VerifiedWrites, Watching, WritesSeen
+from rackloop_fixtures.session.outcome import LimitsUnknown
 from rackloop_labs import Bench
 from tests.deadlines import CLOCK, soon
 from tests.writable_drive import minted
@@ -92,6 +95,32 @@ def test_verified_writes_begin_on_all_servers_as_soon_as_they_can(servers: Serve
     starts = [start for start in started if ".fio" in start]
     assert len(starts) == len(SERVERS)
     assert not any(".hold" in start for start in starts), "no job is held back for a moment of all"
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+def test_what_is_written_is_read_back_long_before_all_of_it_is_written(servers: Servers) -> None:
+    for drive in servers.drives.values():
+        os.truncate(drive.path, RESERVED_BYTES + 1024 * MIB)
+    writes = VerifiedWrites(cast("Bench", servers), cast("EventSink", Events()), "test", seed=1)
+    with ExitStack() as stack:
+        drives = {server: stack.enter_context(minted(drive, f"RL{server}")) for server, drive in servers.drives.items()}
+        with writes.running(drives, size_bytes=1024 * MIB, iodepth=2):
+            # A file has no room for what was not written to it, and 64 blocks are written before one is read.
+            files = [Path(drive.path) for drive in servers.drives.values()]
+            assert soon(50).poll(lambda: all(file.stat().st_blocks * 512 > 100 * 4096 for file in files), every_s=0.01)
+    writes.require_verified()
+    for seen in writes.results.values():
+        assert 64 <= seen.verified < seen.ios < 1024 * MIB // 4096
+        assert seen.wrong == 0
+
+
+def test_writes_of_which_no_block_was_read_back_have_no_verdict() -> None:
+    writes = VerifiedWrites(cast("Bench", None), cast("EventSink", Events()), "test", seed=1)
+    latency_s = Distribution.from_bins({0.001: 10})
+    seen = WritesSeen(errors=0, wrong=0, verified=0, ios=10, longest_stall_s=0.001, latency_s=latency_s)
+    writes.results = {"srv1": replace(seen, verified=3), "srv2": seen}
+    with pytest.raises(LimitsUnknown, match="of what fio wrote on srv2 no block was read back"):
+        writes.require_verified()
 
 
 def test_ports_are_watched_side_by_side(servers: Servers) -> None:

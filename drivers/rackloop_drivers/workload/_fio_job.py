@@ -90,8 +90,9 @@ class FioJob:
     issued, whatever the device makes of it. ``bursts`` has pauses between stretches of I/O. ``block_mix`` are I/Os of
     several sizes, in the place of ``block_size_bytes``. ``read_percent`` is the share of reads in a mixed pattern.
     ``verify`` is a checksum of fio's (``crc32c``, ``sha256``): jobs that write put it into every block and read it
-    back, jobs that read check what an earlier job with the same seed, block size and region left. ``until_steady`` ends
-    a job with ``runtime_s`` early. ``seed`` None means one drawn from the run's seed and the job's name.
+    back, jobs that read check what an earlier job with the same seed, block size and region left. A job that writes
+    reads back once it has written all of its region, or each ``verify_backlog`` blocks. ``until_steady`` ends a job
+    with ``runtime_s`` early. ``seed`` None means one drawn from the run's seed and the job's name.
 
     Raises BadInput for what fio could not do, and GuardRefused when a job that writes or trims is given anything
     but a WritableDrive.
@@ -115,6 +116,7 @@ class FioJob:
     block_mix: tuple[BlockShare, ...] = ()
     read_percent: int | None = None
     verify: str | None = None
+    verify_backlog: int | None = None
     until_steady: UntilSteady | None = None
     direct: bool = True
     seed: int | None = None
@@ -189,6 +191,8 @@ class FioJob:
         if self.verify is not None:
             # State files would be left in the current directory; one bad block must not hide the next.
             options |= {"verify": self.verify, "verify_fatal": "0", "verify_state_save": "0"}
+        if self.verify_backlog is not None:
+            options["verify_backlog"] = str(self.verify_backlog)
         return options
 
     def _seed(self, run_seed: int) -> int:
@@ -205,6 +209,7 @@ class FioJob:
             "io_bytes": (self.io_bytes, self.block_size_bytes),
             "rate_bytes_per_s": (self.rate_bytes_per_s, 1),
             "rate_iops": (self.rate_iops, 1),
+            "verify_backlog": (self.verify_backlog, 1),
             "seed": (self.seed, 1),
         }
         problems = [
@@ -236,6 +241,8 @@ class FioJob:
             problems.append(f"read_percent is 0 to 100 and for rw=readwrite and rw=randrw, not for {self.rw}")
         if self.until_steady is not None and self.runtime_s is None:
             problems.append("until_steady needs runtime_s: when to end a job that never gets there")
+        if self.verify_backlog is not None and (self.verify is None or not self.writes):
+            problems.append("verify_backlog is for jobs that write and verify")
         if self.verify is not None and not self.verify.isalnum():
             problems.append(f"verify is the name of one of fio's checksums, such as crc32c, not {self.verify!r}")
         if self.verify is not None and self.writes and self.numjobs > 1:

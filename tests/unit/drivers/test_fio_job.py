@@ -114,6 +114,13 @@ def test_the_job_file_says_everything_and_always_the_same() -> None:
     assert run.log_names("fio-1") == {}
 
 
+def test_a_job_that_only_reads_has_no_backlog_to_verify() -> None:
+    with pytest.raises(BadInput, match="verify_backlog is for jobs that write and verify"):
+        replace(READS, verify="crc32c", verify_backlog=64)
+    with pytest.raises(BadInput, match="verify_backlog is 0, must be at least 1"):
+        replace(READS, verify_backlog=0)
+
+
 def test_a_job_of_so_many_bytes_of_independent_draws() -> None:
     options = replace(READS, io_bytes=128 * MIB, random_map=False).options(run_seed=1)
     assert (options["io_size"], options["norandommap"]) == (str(128 * MIB), "1")
