@@ -36,7 +36,8 @@ from benchmarks.tenancy._drivesim import FILL, run, timing  # noqa: E402
 from benchmarks.tenancy._figure import Figure  # noqa: E402
 from rackloop.clock import RealClock  # noqa: E402
 from rackloop.errors import EXIT_LAB_FAILED, ToolError  # noqa: E402
-from rackloop.measurement import Cause, LoadWitness, Verdict, exit_code, worst  # noqa: E402
+from rackloop.measurement import Cause, Verdict, exit_code, worst  # noqa: E402
+from rackloop_fixtures.session.load_witness import LoadWitness  # noqa: E402
 from rackloop_oracles.fairness import TOLERANCE, Agreement, Lateness, RealRun, agreement, f_util  # noqa: E402
 from tests.storageswitch_process import running_switch  # noqa: E402
 

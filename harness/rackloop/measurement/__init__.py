@@ -7,8 +7,8 @@ from rackloop.lazy_exports import lazy_getattr
 if TYPE_CHECKING:
     from rackloop.measurement._distribution import Distribution as Distribution
     from rackloop.measurement._distribution import Interval as Interval
-    from rackloop.measurement._machine_load import PERIOD_S as PERIOD_S
-    from rackloop.measurement._machine_load import LoadWitness as LoadWitness
+    from rackloop.measurement._machine_load import ANSWERS_S as ANSWERS_S
+    from rackloop.measurement._machine_load import STRETCHES_S as STRETCHES_S
     from rackloop.measurement._machine_load import MachineLoad as MachineLoad
     from rackloop.measurement._measurement import Finding as Finding
     from rackloop.measurement._measurement import Limit as Limit

@@ -79,7 +79,8 @@ class Measurement:
 
     ``corrected`` are the samples without what the measuring machine may have added, None where it added nothing.
     ``readings`` tell which samples the machine was late with; ``starved`` is the share of the time that it kept others
-    waiting for a core, where that is what corrects them.
+    waiting for a core, where that is what corrects them. ``over_s`` are the seconds that each sample, a rate, is the
+    mean of; where it is None that may have been the worst half second.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Measurement:
     corrected: Distribution | None = None
     readings: Sequence[Reading] = ()
     starved: float | None = None
+    over_s: float | None = None
 
     @classmethod
     def of(
@@ -100,13 +102,14 @@ class Measurement:
         *,
         errors: float | Iterable[float] | None = None,
         clusters: Iterable[Hashable] | None = None,
+        over_s: float | None = None,
     ) -> Measurement:
         """The measurement of these samples, the true value of each in [value - error, value].
 
         ``errors`` are in ``unit`` and not negative, one for each sample, for each distinct value of a distribution, or
         one for all; None and 0 say that the machine added nothing. ``clusters`` is a key for each sample: those with
-        one key were taken together. Raises ``ValueError`` where their numbers differ, an error is negative, or a
-        number is not finite.
+        one key were taken together. Raises ``ValueError`` where their numbers differ, an error is negative, ``over_s``
+        is not above 0, or a number is not finite.
         """
         values: Sequence[float]
         counts: Sequence[int]
@@ -123,6 +126,8 @@ class Measurement:
             )
         if wrong := [error for error in late if not error >= 0]:
             raise ValueError(f"{name}: the error of a sample is 0 or more; found {wrong[0]}")
+        if over_s is not None and not over_s > 0:
+            raise ValueError(f"{name}: over_s is {over_s:g}, and has to be above 0")
         readings = [
             # What cannot be negative is not made so by subtracting too much.
             Reading(value, max(value - error, min(value, 0.0)), key, count)
@@ -131,7 +136,7 @@ class Measurement:
         taken = samples if isinstance(samples, Distribution) else Distribution.of(values)
         if clusters is not None:
             taken = replace(taken, clusters=_independent(keys, counts))
-        return _corrected(cls(name, unit, taken, labels), readings if any(late) else ())
+        return _corrected(cls(name, unit, taken, labels, over_s=over_s), readings if any(late) else ())
 
     def slowed_by(self, share: float) -> Measurement:
         """The same, a rate, where the machine may have been kept from working for this share of the time (below 1)."""
@@ -147,7 +152,9 @@ class Measurement:
         if self.unit == "s":
             errors = [load.late_with(value) for value in self.samples.values]
             return Measurement.of(self.name, self.unit, self.samples, self.labels, errors=errors)
-        return self.slowed_by(min(load.starved, _MOST_STARVED)) if self.unit in _RATES else self
+        if self.unit not in _RATES:
+            return self
+        return self.slowed_by(min(load.starved_within(self.over_s), _MOST_STARVED))
 
     @property
     def error(self) -> float:
@@ -365,7 +372,9 @@ class _Judgement:
         """Says how late the machine was, and with how many of the samples that is what makes the difference."""
         if self.measurement.starved is not None:
             share = f"{self.measurement.starved:.1%}"
-            return f"the measuring machine was short of cores for {share} of the time: run it on a quieter machine"
+            return (
+                f"the measuring machine was short of cores for up to {share} of the time: run it on a quieter machine"
+            )
         readings = self.measurement.readings
         late = [one for one in readings if self._is_outside_at(one.value) != self._is_outside_at(one.corrected)]
         up_to = max((abs(one.value - one.corrected) for one in late), default=self.measurement.error)

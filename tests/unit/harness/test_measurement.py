@@ -176,7 +176,7 @@ def test_a_machine_that_was_starved_makes_a_rate_too_low() -> None:
         (Verdict.FAIL, Cause.PRODUCT),
         (Verdict.UNKNOWN, Cause.HARNESS),
     ]
-    assert "short of cores for 20.0% of the time" in str(verdicts[0.2].reason)
+    assert "short of cores for up to 20.0% of the time" in str(verdicts[0.2].reason)
 
 
 def test_samples_taken_together_are_one_draw() -> None:
