@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from itertools import groupby
 
 from rackloop.abilities import Executor
 from rackloop.clock import Deadline
@@ -14,7 +15,12 @@ from rackloop_drivers.host_tools._survey import Answers
 
 _LINE = re.compile(r"<(\d+)>\[ *(\d+)\.(\d{6})\] ?(.*)")
 _PRIORITIES = 8
-_FUNCTION = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+# A name that stands for all of a PCI function.
+_WHOLE = re.compile(rf"{_PCI.pattern}|host\d+|nvme\d+c\d+n\d+")
+_NUMBERED = re.compile(r"\d")
+_NVME_PATH = re.compile(r"c\d+(?=n\d+$)")
+_SAS_PORT = re.compile(r"^/sys/class/sas_phy/([^/]+)/device/port .*?(port-[0-9:]+)$", re.MULTILINE)
 # Asks where a log ends, and for none of its lines.
 _END = "end"
 
@@ -33,7 +39,7 @@ def read_health(executor: Executor, since: KernelPosition | None, deadline: Dead
         inventory=answers.inventory(),
         position=KernelPosition(answers.listing("boot").stdout.strip(), round(float(end) * 1e6) if end else -1),
         kernel=tuple(parse_kernel_log(log.stdout)),
-        pci_functions=parse_pci_functions(links),
+        paths=paths_behind(links, answers.by_paths),
         log_unreadable=_complaint(log) if not end else None,
     )
 
@@ -46,20 +52,40 @@ def parse_kernel_log(raw: str) -> Iterator[KernelLine]:
             yield KernelLine(int(seconds) * 1_000_000 + int(micros), int(priority) % _PRIORITIES, text)
 
 
-def parse_pci_functions(links: str) -> dict[str, str]:
-    """The PCI function of each device, from lines ``NAME LINK`` whose link leads to its place below /sys/devices.
+def paths_behind(links: str, by_paths: Mapping[str, Collection[str]]) -> dict[str, tuple[str, ...]]:
+    """The by-path names of the drives behind each kernel name, from lines ``NAME LINK``; ``by_paths`` has the drives'.
 
-    A bridge with one function behind it, a slot's root port, is known as that function too.
+    A link leads to the place of NAME below /sys/devices, or from the folder of a PHY to the SAS port that it is in. All
+    that a drive's link passes by has its names: of an expander, those of all drives there. A PCI function and the SCSI
+    host of an adapter stand for all of it, whatever is plugged in: they have what the names there begin with. A name
+    without a drive has what the nearest above it has.
     """
-    functions: dict[str, str] = {}
-    behind: defaultdict[str, set[str]] = defaultdict(set)
+    sas_ports = dict(_SAS_PORT.findall(links))
+    drives: defaultdict[str, set[str]] = defaultdict(set)
+    adapters: defaultdict[str, set[str]] = defaultdict(set)
+    ways: dict[str, list[str]] = {}
     for line in links.splitlines():
         name, _, link = line.partition(" ")
-        if path := _FUNCTION.findall(link):
-            functions[name] = path[-1]
-            for address in path:
-                behind[address].add(path[-1])
-    return functions | {address: found.pop() for address, found in behind.items() if len(found) == 1}
+        # The folder of a class, nvme in .../nvme/nvme0, is no device.
+        way = [part for part in link.split("/") if _NUMBERED.search(part)]
+        for path in by_paths.get(name, ()):
+            for part in way if path.startswith("pci-") else ():
+                drives[part].add(path)
+        if function := _function(way):
+            ways[name] = [*way, sas_ports.get(name, "")]
+            # Each port of an AHCI controller has a SCSI host of its own.
+            for part in filter((_PCI if "/ata" in link else _WHOLE).fullmatch, way):
+                # nvme0c0n1 is a path of nvme0n1, whose own folder is that of its subsystem.
+                adapters[_NVME_PATH.sub("", part)].add(function)
+    known = drives | adapters
+    nearest = {name: next(known[part] for part in reversed(way) if part in known) for name, way in ways.items()}
+    return {name: tuple(sorted(paths)) for name, paths in (nearest | known).items()}
+
+
+def _function(way: list[str]) -> str:
+    """The beginning of the by-path names of what is behind a PCI function, which behind Intel VMD has two addresses."""
+    runs = groupby(way, lambda part: _PCI.fullmatch(part) is not None)
+    return "-".join(f"pci-{[*run][-1]}" for is_pci, run in runs if is_pci)
 
 
 def _complaint(log: Section) -> str | None:

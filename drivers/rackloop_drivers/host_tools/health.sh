@@ -1,5 +1,5 @@
 # Says which boot of a server this is, what its kernel said since the position of another reading (the boot, and the
-# stamp of the last line in seconds), and on which PCI function each device is. Comes after sections.sh.
+# stamp of the last line in seconds), and where each device is. Comes after sections.sh.
 last_boot=$1 last_at=$2
 shift 2
 
@@ -14,3 +14,5 @@ dmesg -r | awk -F '[][]' -v last_at="$last_at" '
     END { printf "\036position -\n%s\n", at }'
 begin places -
 find /sys/class/scsi_host /sys/class/ata_port /sys/class/nvme /sys/class/sas_phy -type l -printf '%f %l\n' 2>/dev/null
+# The SAS port that a PHY is in, for the drives behind it.
+find /sys/class/sas_phy/*/device/port -maxdepth 0 -type l -printf '%p %l\n' 2>/dev/null

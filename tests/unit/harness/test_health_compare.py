@@ -25,7 +25,8 @@ from rackloop.measurement import Cause
 from rackloop.record import HealthChange, Judgement
 from tests.parts import parts
 
-PORTS = {"host0": "p0", "ata1": "p0", "sda": "p0", "host1": "p1", "nvme0": "p1", "phy-1:0": "p1", "0000:11:00.0": "p1"}
+P0, P1 = ("p0",), ("p1",)
+PORTS = {"host0": P0, "ata1": P0, "sda": P0, "host1": P1, "nvme0": P1, "phy-1:0": P1, "0000:11:00.0": P1}
 QUIET = ServerHealth(KernelPosition("boot-1", 0), {"phy-1:0": {"invalid_dword_count": 0}}, PORTS)
 HEALTHY: dict[str, int] = {"media_errors": 0, "phy_resets": 1, "power_cycles": 3, "host_reads": 10}
 BEFORE = HealthSnapshot(0, 1, {"d01": HEALTHY, "d02": HEALTHY}, {"srv1": QUIET})
@@ -243,8 +244,20 @@ def test_a_message_that_names_no_device_is_excused_by_any_port_of_its_server() -
     assert only(compare(BEFORE, later(None, None, text), elsewhere)).judgement is Judgement.UNEXPECTED
 
 
+def test_a_device_that_is_at_no_port_is_excused_by_none() -> None:
+    own = replace(QUIET, ports={**PORTS, "sdz": ()})
+    assert only(compare(BEFORE, later(None, own, "I/O error, dev sdz"), LINKED)).judgement is Judgement.UNEXPECTED
+
+
+def test_a_port_that_lost_its_drive_is_meant_still() -> None:
+    """Which port of its controller it is was known while it had one."""
+    gone = replace(QUIET, ports={**PORTS, "ata1": ("p0", "p1")})
+    change = only(compare(BEFORE, later(None, gone, "ata1: SATA link down (SStatus 0 SControl 300)"), Disturbed()))
+    assert change.subject == "srv1 p0"
+
+
 def test_a_disks_letter_that_passed_on_stands_for_both_ports() -> None:
-    passed_on = replace(QUIET, ports={**PORTS, "sda": "p1"})
+    passed_on = replace(QUIET, ports={**PORTS, "sda": P1})
     change = only(compare(BEFORE, later(None, passed_on, "I/O error, dev sda, sector 0"), Disturbed()))
     assert change.subject == "srv1 p0 p1"
 

@@ -77,21 +77,6 @@ def test_the_first_reading_asks_for_none_of_the_log() -> None:
     assert server.ran[0][5:] == ("", "end")
 
 
-def test_devices_and_bridges_are_known_by_the_function_behind_them() -> None:
-    functions = read_health(HealthyServer(), None, SOON).pci_functions
-    assert functions["sda"] == functions["host6"] == "0000:00:07.0"
-    assert functions["nvme0"] == functions["nvme0n1"] == functions["0000:00:04.0"] == "0000:01:00.0"
-    assert "nvme-fabrics" not in functions
-
-
-def test_a_bridge_with_several_functions_behind_it_stands_for_none() -> None:
-    server = HealthyServer()
-    server.kernel["places"] += "nvme1 ../../devices/pci0000:00/0000:00:04.0/0000:01:00.1/nvme/nvme1\n"
-    functions = read_health(server, None, SOON).pci_functions
-    assert "0000:00:04.0" not in functions
-    assert functions["0000:01:00.1"] == "0000:01:00.1"
-
-
 def test_a_log_that_may_not_be_read_is_said_and_the_rest_is_read() -> None:
     server = HealthyServer(complaint="dmesg: read kernel buffer failed: Operation not permitted\n")
     server.kernel |= {"kernel": "", "position": "\n"}
@@ -120,8 +105,8 @@ def test_a_snapshot_names_drives_and_ports_as_the_description_does(tmp_path: Pat
     sas, nvme = (health.inventory.drives[number].identity.serial for number in (0, 2))
     assert set(found.drives) == {"d01", f"srv1 serial {sas}", f"srv1 serial {nvme}"}
     seen = found.servers["srv1"]
-    assert (seen.ports["sdb"], seen.ports["ata2"], seen.ports["nvme0"]) == ("p0", "p0", "p1")
-    assert "sda" not in seen.ports
+    assert [*seen.ports["sdb"], *seen.ports["ata2"], *seen.ports["nvme0"]] == ["p0", "p0", "p1"]
+    assert list(seen.ports["sda"]) == ["p2"], "the one whose path is not described"
     assert seen.unreadable == {"kernel log": "x"}
     assert found.unreachable == {"srv2": "no route"}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from rackloop.inspection.health._disturbance import Disturbed
@@ -21,8 +21,8 @@ from rackloop.inspection.health._snapshot import HealthSnapshot, KernelLine, Ser
 from rackloop.lab import Part, PartKind
 from rackloop.record import HealthChange, Judgement
 
-_HCTL = re.compile(r"\b(?:sd|scsi|ses) (\d+):\d+:\d+:\d+")
-_LETTER = re.compile(r"\bsd (\d+):\d+:\d+:\d+: \[(sd[a-z]+)\]")
+_HCTL = re.compile(r"\b(?:sd|scsi|ses) (\d+:\d+:\d+:\d+)")
+_LETTER = re.compile(r"\bsd (\d+:\d+:\d+:\d+): \[(sd[a-z]+)\]")
 _DEVICE = re.compile(
     r"\b(?:ata\d+|nvme\d+(?:n\d+)?|sd[a-z]+|host\d+|phy-[0-9:]+|[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\b"
 )
@@ -100,9 +100,8 @@ class _Judge:
         """The change, judged by its rule and by what the test did to its subject: excuses, and rules it broke there."""
         if rule is None:
             return HealthChange(subject, what, before, after, Judgement.NOTED, sample=sample)
-        if found := sorted(rule.excused_by.intersection(excuses)):
-            why = _BY_TEST[Excuse(found[-1])]
-            return HealthChange(subject, what, before, after, Judgement.EXPECTED, None, why, sample)
+        if (act := max(rule.excused_by.intersection(excuses), default=None)) is not None:
+            return HealthChange(subject, what, before, after, Judgement.EXPECTED, None, _BY_TEST[act], sample)
         if rule.name in excuses:
             return HealthChange(subject, what, before, after, Judgement.EXPECTED, None, _BY_FAULT, sample)
         if rule.name in self._expected:
@@ -111,21 +110,17 @@ class _Judge:
 
     def of_drive(self, drive: str) -> set[str]:
         """The test's acts on a drive."""
-        part = Part.drive(drive)
-        excuses = _excuses(is_linked=part in self.did.linked, is_powered=part in self.did.powered)
-        return excuses | self.did.broken.get(part, frozenset())
+        return self._of({Part.drive(drive)}, Part.drive(drive))
 
-    def of_ports(self, server: str, ports: Collection[str]) -> set[str]:
-        """The test's acts on any of these ports of a server; where none is known, to any port of it."""
+    def of_ports(self, server: str, ports: Collection[str] | None) -> set[str]:
+        """The test's acts on any of these ports of a server; None is every port of it."""
         own = [part for part in (*self.did.linked, *self.did.broken) if part.kind is PartKind.PORT]
-        touched = {part for part in own if part.server_name == server and (part.names[1] in ports or not ports)}
-        is_linked = not touched.isdisjoint(self.did.linked)
-        excuses = _excuses(is_linked=is_linked, is_powered=Part.server(server) in self.did.powered)
-        return excuses.union(*(self.did.broken.get(part, ()) for part in touched))
+        touched = {part for part in own if part.server_name == server and (ports is None or part.names[1] in ports)}
+        return self._of(touched, Part.server(server))
 
-
-def _excuses(*, is_linked: bool, is_powered: bool) -> set[str]:
-    return {excuse for excuse, holds in ((Excuse.LINK, is_linked), (Excuse.POWER, is_powered)) if holds}
+    def _of(self, parts: Collection[Part], fed: Part) -> set[str]:
+        holds = {Excuse.LINK: not self.did.linked.isdisjoint(parts), Excuse.POWER: fed in self.did.powered}
+        return {name for name in holds if holds[name]}.union(*(self.did.broken.get(part, ()) for part in parts))
 
 
 def _drives(before: HealthSnapshot, after: HealthSnapshot, judge: _Judge) -> Iterator[HealthChange]:
@@ -139,9 +134,8 @@ def _drives(before: HealthSnapshot, after: HealthSnapshot, judge: _Judge) -> Ite
             if change.before is not None and change.after is None:
                 yield judge(MISSING, (), drive, change.counter, change.before, None)
             elif change.difference:
-                yield judge(
-                    change.broken_rule, judge.of_drive(drive), drive, change.counter, change.before, change.after
-                )
+                excuses = judge.of_drive(drive)
+                yield judge(change.broken_rule, excuses, drive, change.counter, change.before, change.after)
 
 
 def _newly_unreadable(before: HealthSnapshot, after: HealthSnapshot) -> Iterator[str]:
@@ -157,51 +151,48 @@ def _server(name: str, before: HealthSnapshot, after: HealthSnapshot, judge: _Ju
         return
     restarted = was.position.boot_id != now.position.boot_id
     if restarted:
-        yield judge(BOOT_ID, judge.of_ports(name, ()), name, BOOT_ID.name, was.position.boot_id, now.position.boot_id)
+        yield judge(BOOT_ID, judge.of_ports(name, None), name, BOOT_ID.name, was.position.boot_id, now.position.boot_id)
     for phy, counters in now.phys.items():
         ports = _ports_of(phy, was, now)
         # A kernel that starts anew counts from 0.
         known = was.phys.get(phy, {}) if not restarted else dict.fromkeys(counters, 0)
         for change in health_changes(known, counters):
             if change.difference:
-                subject = " ".join((name, *sorted(ports), phy))
-                yield judge(
-                    COUNTERS.get(change.counter),
-                    judge.of_ports(name, ports),
-                    subject,
-                    change.counter,
-                    change.before,
-                    change.after,
-                )
+                rule, subject = COUNTERS.get(change.counter), " ".join((name, *sorted(ports or ()), phy))
+                yield judge(rule, judge.of_ports(name, ports), subject, change.counter, change.before, change.after)
     yield from _kernel(name, was, now, judge)
 
 
 def _kernel(server: str, was: ServerHealth, now: ServerHealth, judge: _Judge) -> Iterator[HealthChange]:
     """The alarming messages, one change for each rule and port."""
-    found: dict[tuple[str, frozenset[str]], list[KernelLine]] = {}
-    hosts: dict[str, str] = {}
+    found: dict[tuple[str, frozenset[str] | None], list[KernelLine]] = {}
+    addresses: dict[str, str] = {}
     for line in now.kernel:
-        hosts |= {name: f"host{number}" for number, name in _LETTER.findall(line.text)}
+        addresses |= {name: address for address, name in _LETTER.findall(line.text)}
         if (rule := broken_rule(line.text)) is not None:
-            found.setdefault((rule.name, _about(line.text, hosts, was, now)), []).append(line)
+            found.setdefault((rule.name, _about(line.text, addresses, was, now)), []).append(line)
     for (name, ports), lines in found.items():
-        rule, excuses = KERNEL_MESSAGES[name], judge.of_ports(server, ports)
-        yield judge(rule, excuses, " ".join((server, *sorted(ports))), name, None, len(lines), lines[0].text.strip())
+        rule, subject = KERNEL_MESSAGES[name], " ".join((server, *sorted(ports or ())))
+        yield judge(rule, judge.of_ports(server, ports), subject, name, None, len(lines), lines[0].text.strip())
 
 
-def _about(text: str, hosts: Mapping[str, str], was: ServerHealth, now: ServerHealth) -> frozenset[str]:
-    """The ports that a message is about; empty where it names no device that is known.
+def _about(text: str, addresses: Mapping[str, str], was: ServerHealth, now: ServerHealth) -> frozenset[str] | None:
+    """The ports that a message is about; None where it names no device that is known.
 
-    The SCSI host stays the same while a disk's letter may pass to another, so it goes first. ``hosts`` has those of the
-    letters that were named with one before, in which case only that is meant.
+    The SCSI address stays the same while a disk's letter may pass to another, so it goes first. ``addresses`` has those
+    of the letters that were named with one before, in which case only that is meant.
     """
-    names: Iterable[str] = [f"host{number}" for number in _HCTL.findall(text)] or [
-        hosts.get(name, name) for name in _DEVICE.findall(text)
-    ]
-    return frozenset(port for name in names for port in _ports_of(name, was, now))
+    names = _HCTL.findall(text) or [addresses.get(name, name) for name in _DEVICE.findall(text)]
+    known = [ports for name in names if (ports := _ports_of(name, was, now)) is not None]
+    return frozenset().union(*known) if known else None
 
 
-def _ports_of(name: str, was: ServerHealth, now: ServerHealth) -> set[str]:
-    """The port behind a kernel's name before or after; both where it passed from one to the other."""
-    sides: tuple[Mapping[str, str], ...] = (was.ports, now.ports)
-    return {ports[name] for ports in sides if name in ports}
+def _ports_of(name: str, was: ServerHealth, now: ServerHealth) -> frozenset[str] | None:
+    """The ports behind a kernel's name before or after, both where it passed on; None where it is not known.
+
+    A SCSI address that is not known is one of its host. While nothing is plugged in, a name is less exact.
+    """
+    for known in (name, f"host{name.partition(':')[0]}"):
+        if sides := sorted((frozenset(side.ports[known]) for side in (was, now) if known in side.ports), key=len):
+            return sides[0] if sides[0] and sides[0] <= sides[-1] else sides[0] | sides[-1]
+    return None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from rackloop.drive_identifiers import is_on_path
+
 if TYPE_CHECKING:
     from rackloop.abilities.inventory import HostInventory
-    from rackloop.lab import Lab
+    from rackloop.lab import Lab, Server
 
 
 @dataclass(frozen=True)
@@ -32,14 +34,14 @@ class KernelPosition:
 class HostHealth:
     """One server's health: its drives and PHYs, and the kernel messages since it was asked last.
 
-    ``pci_functions`` has the PCI address (``0000:10:00.0``) behind each SCSI host, ATA port, NVMe controller, PHY and
-    block device, by their kernel names. ``log_unreadable`` is the reason where the log could not be read.
+    ``paths`` has, by kernel names of devices, the by-path names of the drives behind them, or what those begin with
+    (``pci-0000:10:00.0``). ``log_unreadable`` is the reason where the log could not be read.
     """
 
     inventory: HostInventory
     position: KernelPosition
     kernel: tuple[KernelLine, ...] = ()
-    pci_functions: Mapping[str, str] = field(default_factory=dict)
+    paths: Mapping[str, Collection[str]] = field(default_factory=dict)
     log_unreadable: str | None = None
 
 
@@ -47,13 +49,13 @@ class HostHealth:
 class ServerHealth:
     """One server in a snapshot. ``kernel`` are the messages since the snapshot before.
 
-    ``ports`` has the server port behind a kernel's name for a device, as far as the lab description tells.
+    ``ports`` has the server ports behind a kernel's name for a device, as far as the lab description tells.
     ``unreadable`` says of what could not be read why.
     """
 
     position: KernelPosition
     phys: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    ports: Mapping[str, str] = field(default_factory=dict)
+    ports: Mapping[str, Collection[str]] = field(default_factory=dict)
     kernel: tuple[KernelLine, ...] = ()
     unreadable: Mapping[str, str] = field(default_factory=dict)
 
@@ -88,18 +90,24 @@ def snapshot_of(
         started_ns=started_ns,
         ended_ns=ended_ns,
         drives=drives,
-        servers={server: _server(host, lab.servers[server].paths) for server, host in hosts.items()},
+        servers={server: _server(host, lab.servers[server]) for server, host in hosts.items()},
         unreachable=unreachable,
     )
 
 
-def _server(host: HostHealth, paths: Mapping[str, str]) -> ServerHealth:
-    by_function = {path.removeprefix("pci-"): port for port, path in paths.items()}
+def _server(host: HostHealth, server: Server) -> ServerHealth:
     log = {} if host.log_unreadable is None else {"kernel log": host.log_unreadable}
     return ServerHealth(
         position=host.position,
         phys={phy.name: phy.counters for phy in host.inventory.phys},
-        ports={name: by_function[pci] for name, pci in host.pci_functions.items() if pci in by_function},
+        ports={name: _ports_at(paths, server) for name, paths in host.paths.items()},
         kernel=host.kernel,
         unreadable={**host.inventory.unreadable, **log},
     )
+
+
+def _ports_at(names: Collection[str], server: Server) -> list[str]:
+    """The ports that by-path names, or what those begin with, are of; if none are, those whose path is unknown."""
+    described = [(name, port, path) for name in names for port, path in server.paths.items()]
+    found = {port for name, port, path in described if is_on_path(name, path) or is_on_path(path, name)}
+    return sorted(found or server.ports.keys() - server.paths.keys())
