@@ -16,6 +16,9 @@ IDENTIFIERS = ("wwn", "eui64", "nguid", "by_path", "slot")
 UNIQUE_IDENTIFIERS = ("serial", "wwn", "eui64", "nguid")
 """The identifiers that no two drives may share."""
 
+PCI_ADDRESS = r"(?<![0-9a-f])[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
+"""The pattern of a PCI function's address. Intel VMD gives what is behind it domains of more than four digits."""
+
 _PREFIXES = {"wwn": ("wwn-", "naa.", "eui.", "0x"), "eui64": ("nvme-", "eui.", "0x"), "nguid": ("nvme-", "eui.", "0x")}
 _LENGTHS = {"wwn": (16, 32), "eui64": (16,), "nguid": (32,)}
 _SEPARATORS = str.maketrans("", "", ":- ")

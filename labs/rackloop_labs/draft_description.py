@@ -15,7 +15,7 @@ from socket import gethostname
 
 from rackloop.abilities import BoxIdentity
 from rackloop.abilities.inventory import HostInventory, SeenDrive
-from rackloop.drive_identifiers import normal_text
+from rackloop.drive_identifiers import PCI_ADDRESS, normal_text
 from rackloop.lab import Lab, load_profile, profile_names
 from rackloop.portmap import PortMap
 from rackloop.units import parse_size
@@ -23,13 +23,15 @@ from rackloop_drivers.host import SshAccess
 
 FILL_IN = "FILL IN"
 
+# Behind Intel VMD a function has the address of the controller before its own.
+_PCI = rf"pci-{PCI_ADDRESS}(?:-pci-{PCI_ADDRESS})*"
 _PORT_OF = (
-    re.compile(r"(pci-[0-9a-f:.]+-sas-exp0x[0-9a-f]{16})-phy\d+-lun-\d+"),
-    re.compile(r"(pci-[0-9a-f:.]+-sas-phy\d+)-lun-\d+"),
+    re.compile(rf"({_PCI}-sas-exp0x[0-9a-f]{{16}})-phy\d+-lun-\d+"),
+    re.compile(rf"({_PCI}-sas-phy\d+)-lun-\d+"),
     # An adapter whose driver tells of no PHYs: a RAID controller's, or that of a virtual rack.
-    re.compile(r"(pci-[0-9a-f:.]+-scsi-\d+:\d+:\d+):\d+"),
-    re.compile(r"(pci-[0-9a-f:.]+-ata-\d+)(?:\.\d+)?"),
-    re.compile(r"(pci-[0-9a-f:.]+)-nvme-\d+"),
+    re.compile(rf"({_PCI}-scsi-\d+:\d+:\d+):\d+"),
+    re.compile(rf"({_PCI}-ata-\d+)(?:\.\d+)?"),
+    re.compile(rf"({_PCI})-nvme-\d+"),
 )
 _PLAIN = re.compile(r"[A-Za-z0-9_./~][A-Za-z0-9_./ +-]*")
 _SIZES = ("TiB", "GiB", "MiB", "TB", "GB", "MB")

@@ -9,15 +9,16 @@ from itertools import groupby
 
 from rackloop.abilities import Executor
 from rackloop.clock import Deadline
+from rackloop.drive_identifiers import PCI_ADDRESS
 from rackloop.inspection.health import HostHealth, KernelLine, KernelPosition
 from rackloop_drivers.host_tools._sections import Section
 from rackloop_drivers.host_tools._survey import Answers
 
 _LINE = re.compile(r"<(\d+)>\[ *(\d+)\.(\d{6})\] ?(.*)")
 _PRIORITIES = 8
-_PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_PCI = re.compile(PCI_ADDRESS)
 # A name that stands for all of a PCI function.
-_WHOLE = re.compile(rf"{_PCI.pattern}|host\d+|nvme\d+c\d+n\d+")
+_WHOLE = re.compile(rf"{PCI_ADDRESS}|host\d+|nvme\d+c\d+n\d+")
 _NUMBERED = re.compile(r"\d")
 _NVME_PATH = re.compile(r"c\d+(?=n\d+$)")
 _SAS_PORT = re.compile(r"^/sys/class/sas_phy/([^/]+)/device/port .*?(port-[0-9:]+)$", re.MULTILINE)

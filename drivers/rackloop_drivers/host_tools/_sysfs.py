@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator, Mapping
 
 from rackloop.abilities.inventory import SeenPhy
+from rackloop.drive_identifiers import PCI_ADDRESS
 
-_PCI_ADDRESS = re.compile(r"^pci-([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2})\.[0-7]")
+_PCI = re.compile(PCI_ADDRESS)
 _EXPANDER_PHY = re.compile(r"-sas-exp0x[0-9a-f]{16}-phy(\d+)-")
 _END_DEVICE = re.compile(r"/(end_device-[0-9:]+)/")
 _ENCLOSURE_SLOT = re.compile(r"^/sys/block/([^/]+)/device/enclosure_device:(.+)$")
@@ -114,6 +115,7 @@ class Places:
         for path in by_paths:
             if phy := _EXPANDER_PHY.search(path):
                 return phy[1]
-            if (address := _PCI_ADDRESS.match(path)) and kernel_name.startswith("nvme"):
-                return self._pci_slots.get(address[1])
+            if (addresses := _PCI.findall(path)) and kernel_name.startswith("nvme"):
+                # Behind Intel VMD, that of the controller goes before the drive's.
+                return self._pci_slots.get(addresses[-1].rpartition(".")[0])
         return None

@@ -15,16 +15,17 @@ from typing import Any
 
 from rackloop.abilities import Host
 from rackloop.clock import Deadline
-from rackloop.drive_identifiers import normal_text
+from rackloop.drive_identifiers import PCI_ADDRESS, normal_text
 from rackloop.errors import BadInput, DeadlineExceeded, GuardRefused, LabError, NotSupported
 from rackloop_drivers.host_tools import identify_drive, read_drives, require_tool
 
-_PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_PCI = re.compile(PCI_ADDRESS)
 _PATH = re.compile(r"c\d+(?=n\d+$)")
 _SCSI = re.compile(r"/(\d+):\d+:\d+:\d+$")
 _TRY_S = 0.02
 _TIMED_OUT = 3
 _NOT_THERE = 4
+_NOT_ABOVE = 5
 # The bit Link Disable of Link Control, and the register by setpci's name.
 _LINK_CONTROL = "CAP_EXP+10.w"
 _LINK_DISABLE = 0x10
@@ -284,6 +285,8 @@ class HostSlot:
         if completed.status == _NOT_THERE:
             what = f"no enclosure {arguments[0]}" if what == "enclosure" else f"no drive at {self._device}"
             raise LabError(f"{self._host.name}: {what}; is it plugged in, with power?")
+        if completed.status == _NOT_ABOVE:
+            raise GuardRefused(self._drive_id, [completed.stderr.strip()])
         if completed.status:
             said = completed.stderr.strip() or f"exit status {completed.status}"
             raise LabError(f"{self._where}: {what} {' '.join(arguments)}: {said}; it takes root on the server")

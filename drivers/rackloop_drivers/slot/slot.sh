@@ -38,6 +38,22 @@ await() {
     done
 }
 
+# Only what is above a drive in sysfs, or the slot of what is, takes that drive away and not another.
+must_be_above() {
+    name=$(name_of "$2")
+    [ -n "$name" ] || exit 4
+    # nvme0c0n1 is a path of nvme0n1, whose own folder is that of its subsystem.
+    for block in "/sys/block/$name" /sys/block/nvme*c*n*; do
+        case ${block##*/} in "$name" | "${name%n*}"c*"n${name##*n}") ;; *) continue ;; esac
+        place=$(readlink -f "$block") folder=$(readlink -f "$1")
+        case $place in "$folder"/*) return ;; esac
+        [ -e "$1/address" ] || continue
+        case $place in */"$(cat "$1/address")".[0-7]/*) return ;; esac
+    done
+    echo "$1 is not above $name in sysfs: writing to it would take another drive away" >&2
+    exit 5
+}
+
 what=$1
 shift
 case $what in
@@ -77,6 +93,7 @@ enclosure)
     exit 4
     ;;
 write)
+    [ "$3" != gone ] || must_be_above "${1%/*}" "$4"
     printf '%s\n' "$2" >"$1" || exit 1
     await "$3" "$4" "$5"
     ;;

@@ -60,6 +60,56 @@ def test_a_drive_is_gone_while_that_of_port_10_is_there(server: Path) -> None:
     assert gone.returncode == 0
 
 
+def nvme_servers_sysfs(folder: Path, *, is_multipath: bool) -> dict[str, str]:
+    """A server with an NVMe drive behind VMD and another whose address ends alike; returns the folder of each part."""
+    places = {
+        "own": "pci0000:00/0000:00:0e.0/pci10000:00/10000:00:02.0/10000:01:00.0",
+        "other": "pci0000:00/0000:00:04.0/0000:01:00.0",
+    }
+    blocks = {"own": "nvme0c0n1" if is_multipath else "nvme0n1", "other": "nvme1n1"}
+    parts: dict[str, str] = {}
+    for made in ("sys/block", "sys/bus/pci/devices", "dev/disk/by-path"):
+        (folder / made).mkdir(parents=True)
+    for number, (part, place) in enumerate(places.items()):
+        device, address = folder / "sys/devices" / place, place.rpartition("/")[2]
+        block, slot = device / f"nvme/nvme{number}" / blocks[part], folder / f"sys/bus/pci/slots/{number}"
+        block.mkdir(parents=True)
+        slot.mkdir(parents=True)
+        (slot / "address").write_text(address.rpartition(".")[0] + "\n")
+        (folder / "sys/block" / block.name).symlink_to(block)
+        (folder / "sys/bus/pci/devices" / address).symlink_to(device)
+        parts |= {part: f"{folder}/sys/bus/pci/devices/{address}", f"{part} slot": str(slot)}
+    if is_multipath:
+        head = folder / "sys/devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1"
+        head.mkdir(parents=True)
+        (folder / "sys/block/nvme0n1").symlink_to(head)
+    (folder / "dev/disk/by-path/pci-0000:00:0e.0-pci-10000:01:00.0-nvme-1").symlink_to("../../nvme0n1")
+    return parts
+
+
+@pytest.mark.parametrize("is_multipath", [False, True])
+@pytest.mark.parametrize(
+    ("part", "state", "status"),
+    [
+        ("own", "gone", 3),
+        ("own slot", "gone", 3),
+        ("other", "gone", 5),
+        ("other slot", "gone", 5),
+        # Having drives looked for takes none away.
+        ("other", "there", 0),
+    ],
+)
+def test_only_what_is_above_a_drive_is_written_to(
+    tmp_path: Path, part: str, state: str, status: int, *, is_multipath: bool
+) -> None:
+    """The drive here stays, so what was written is waited for in vain."""
+    file = f"{nvme_servers_sysfs(tmp_path, is_multipath=is_multipath)[part]}/remove"
+    where = "pci-0000:00:0e.0-pci-10000:01:00.0"
+    done = run(DRIVERS / "slot/slot.sh", tmp_path, "slot", "write", file, "1", state, where, "0")
+    assert (done.returncode, Path(file).exists()) == (status, status != 5)
+    assert ("is not above nvme0n1 in sysfs" in done.stderr) == (status == 5)
+
+
 SMP = """#!/bin/sh
 echo "${0##*/} $*" >>"$(dirname "$0")/../asked"
 state="$(dirname "$0")/../state"

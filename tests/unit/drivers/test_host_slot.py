@@ -73,11 +73,14 @@ class LocatingServer(RecordedServer):
     """The recorded server, which also says where its drives are."""
 
     located: str = ""
+    not_above: str = ""
 
     def run(self, argv: Sequence[str], deadline: Deadline, *, stdin: str = "") -> Completed:
         if argv[0] == "setpci":
             # As of a port that ignores what is written to it.
             return Completed(tuple(argv), 0, "" if "=" in argv[-1] else "0000\n", "")
+        if argv[3:5] == ["slot", "write"]:
+            return Completed(tuple(argv), 5 if self.not_above else 0, "", self.not_above)
         if argv[3] == "slot":
             return Completed(tuple(argv), 0, self.located, "")
         return super().run(argv, deadline, stdin=stdin)
@@ -149,3 +152,37 @@ def test_a_port_that_ignores_the_bit_is_said_to() -> None:
     with pytest.raises(NotSupported, match=r"the PCIe port 0000:00:10\.0 above it does not let its link be disabled"):
         slot.start(note, soon(10))
     assert not slot.stands(note, soon(10))
+
+
+VMD = "/sys/devices/pci0000:00/0000:00:0e.0/pci10000:00/10000:00:02.0"
+
+
+@pytest.mark.parametrize(
+    ("kind", "noted"),
+    [
+        ("removed", {"break_file": "/sys/bus/pci/devices/10000:01:00.0/remove"}),
+        ("slot_power_off", {"break_file": "/sys/bus/pci/slots/7/power"}),
+        ("link_disabled", {"bridge": "10000:00:02.0"}),
+    ],
+)
+def test_a_drive_behind_vmd_is_not_taken_for_one_at_the_end_of_its_address(kind: str, noted: dict[str, str]) -> None:
+    """Another drive, which is mounted, is at 0000:01:00.0."""
+    bystander = f"{PORT}/0000:01:00.0/nvme/nvme1"
+    host = nvme_server("nvme1n1", bystander, mountpoints=["/srv"])
+    host.located = (
+        f"name nvme0n1\ndevice {VMD}/10000:01:00.0/nvme/nvme0\nblock nvme0n1 {VMD}/10000:01:00.0/nvme/nvme0/nvme0n1\n"
+        f"block nvme1n1 {bystander}/nvme1n1\n"
+        "slot 0000:01:00 /sys/bus/pci/slots/0\nslot 10000:01:00 /sys/bus/pci/slots/7\n"
+    )
+    serial = str(json.loads(RECORDED["id-ctrl nvme0n1"].stdout)["sn"])
+    slot = HostSlot(host, "/dev/nvme0n1", drive_id="d01", serial=serial)
+    note = slot.prepare({"kind": kind}, soon(10))
+    assert note.items() >= noted.items()
+
+
+def test_what_is_not_above_the_drive_is_refused() -> None:
+    host, slot = alone()
+    host.not_above = "/sys/bus/pci/devices/0000:02:00.0 is not above nvme0n1 in sysfs\n"
+    note = {"fault": REMOVED, "break_file": "/sys/bus/pci/devices/0000:02:00.0/remove", "break_value": "1"}
+    with pytest.raises(GuardRefused, match=r"drive d01.*0000:02:00\.0 is not above nvme0n1 in sysfs"):
+        slot.start(note, soon(10))

@@ -92,20 +92,6 @@ def test_what_udev_and_sysfs_say_is_there() -> None:
     )
 
 
-def test_the_enclosures_name_of_a_slot_goes_before_the_rest() -> None:
-    server = RecordedServer()
-    server.listings["enclosures"] = "/sys/block/sda/device/enclosure_device:Slot 03\n"
-    sas, *_ = surveyed(server).drives
-    assert sas.identity.identifiers["slot"] == "3"
-
-
-def test_a_phy_of_an_expander_is_a_slot_where_nothing_else_says() -> None:
-    server = RecordedServer()
-    server.listings |= {"values": "", "by-path": "pci-0000:10:00.0-sas-exp0x5000c500a00000ff-phy5-lun-0 ../../sda\n"}
-    sas, *_ = surveyed(server).drives
-    assert sas.identity.identifiers["slot"] == "5"
-
-
 def test_identifiers_of_a_namespace_are_read() -> None:
     server = changed("id-ns nvme0n1", eui64="0025385b71b00009", nguid="01000000000000000025385b71b00009")
     *_, nvme = surveyed(server).drives

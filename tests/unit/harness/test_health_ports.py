@@ -21,6 +21,7 @@ from tests.unit.harness.test_host_health import HealthyServer
 SOON = Deadline.after(VirtualClock(), 60)
 BRIDGE = "../../devices/pci0000:00/0000:00:02.0"
 AHCI = "../../devices/pci0000:00/0000:00:1f.2"
+VMD_ROOT = "../../devices/pci0000:00/0000:00:0e.0/pci10000:00"
 HBA = f"{BRIDGE}/0000:07:00.0/host6"
 HERE, ELSE = Judgement.EXPECTED, Judgement.UNEXPECTED
 
@@ -135,6 +136,20 @@ nvme-fabrics ../../devices/virtual/nvme-fabrics/ctl
     by_paths={"pci-0000:3b:00.0-nvme-1": "nvme0n1", "pci-0000:3c:00.0-nvme-1": "nvme1n1"},
     paths=("pci-0000:3b:00.0-nvme-1", "pci-0000:3c:00.0-nvme-1"),
 )
+# The address of each drive ends as that of another does.
+VMD = Machine(
+    disks=f"""\
+nvme0n1 {VMD_ROOT}/10000:00:06.0/10000:01:00.0/nvme/nvme0/nvme0n1
+nvme1n1 {BRIDGE}/0000:01:00.0/nvme/nvme1/nvme1n1
+""",
+    places=f"""\
+nvme0 {VMD_ROOT}/10000:00:06.0/10000:01:00.0/nvme/nvme0
+nvme1 {BRIDGE}/0000:01:00.0/nvme/nvme1
+nvme2 {VMD_ROOT}/10000:00:07.0/10000:02:00.0/nvme/nvme2
+""",
+    by_paths={"pci-0000:00:0e.0-pci-10000:01:00.0-nvme-1": "nvme0n1", "pci-0000:01:00.0-nvme-1": "nvme1n1"},
+    paths=("pci-0000:00:0e.0-pci-10000:01:00.0", "pci-0000:01:00.0"),
+)
 # One function for each port, as QEMU's and the mock's are.
 FUNCTIONS = Machine(
     disks=f"""\
@@ -196,6 +211,12 @@ def changed(before: HealthSnapshot, after: HealthSnapshot) -> list[HealthChange]
         (NVME, AER.format("0000:3c:00.0"), "srv1 p1", ELSE),
         (NVME, IO_ERROR.format("nvme2n1"), "srv1", ELSE),
         (NVME, RESET.format("nvme2"), "srv1", ELSE),
+        (VMD, RESET.format("nvme0"), "srv1 p0", HERE),
+        (VMD, AER.format("10000:01:00.0"), "srv1 p0", HERE),
+        (VMD, AER.format("10000:00:06.0"), "srv1 p0", HERE),
+        (VMD, AER.format("0000:00:0e.0"), "srv1 p0", HERE),
+        (VMD, AER.format("0000:01:00.0"), "srv1 p1", ELSE),
+        (VMD, RESET.format("nvme2"), "srv1", ELSE),
         (FUNCTIONS, IO_ERROR.format("sda"), "srv1 p0", HERE),
         (FUNCTIONS, TIMED_OUT.format("6:0:7:0", "sdx"), "srv1 p0", HERE),
         (FUNCTIONS, AER.format("0000:00:02.0"), "srv1 p0", HERE),

@@ -165,6 +165,16 @@ def test_a_drive_behind_an_adapter_without_phys_is_at_its_target(tmp_path: Path)
     assert "paths: {p0: 'pci-0000:03:00.0-scsi-0:2:0', p1: 'pci-0000:03:00.0-scsi-0:2:11'}" in text
 
 
+def test_a_drive_behind_vmd_is_at_the_address_below_the_controllers(tmp_path: Path) -> None:
+    server = recorded()
+    *_, nvme = server.inventory.drives
+    drive = replace(nvme, by_paths=("pci-0000:00:0e.0-pci-10000:e1:00.0-nvme-1",))
+    text, lab = written(
+        DraftDescription("rack7", [replace(server, inventory=HostInventory("srv1", (drive,)))]), tmp_path
+    )
+    assert lab.servers["srv1"].paths == {"p0": "pci-0000:00:0e.0-pci-10000:e1:00.0"}, text
+
+
 def test_a_switch_whose_ports_nobody_knows_is_a_comment(tmp_path: Path) -> None:
     switch = FoundSwitch(SWITCH, ("serial", "/dev/ttyUSB0"), 160, PortMap.of([(1, 101)]))
     text, lab = written(DraftDescription("rack7", [recorded()], switch), tmp_path)

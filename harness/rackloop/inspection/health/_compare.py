@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from rackloop.drive_identifiers import PCI_ADDRESS
 from rackloop.inspection.health._disturbance import Disturbed
 from rackloop.inspection.health._rules import (
     BOOT_ID,
@@ -23,9 +24,7 @@ from rackloop.record import HealthChange, Judgement
 
 _HCTL = re.compile(r"\b(?:sd|scsi|ses) (\d+:\d+:\d+:\d+)")
 _LETTER = re.compile(r"\bsd (\d+:\d+:\d+:\d+): \[(sd[a-z]+)\]")
-_DEVICE = re.compile(
-    r"\b(?:ata\d+|nvme\d+(?:n\d+)?|sd[a-z]+|host\d+|phy-[0-9:]+|[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\b"
-)
+_DEVICE = re.compile(rf"\b(?:ata\d+|nvme\d+(?:n\d+)?|sd[a-z]+|host\d+|phy-[0-9:]+|{PCI_ADDRESS})\b")
 _BY_TEST = {Excuse.LINK: "the test took its link away", Excuse.POWER: "the test took its power away"}
 _BY_FAULT = "the test broke it"
 _BY_PLAN = "the plan expects it"
