@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from rackloop.errors import LabError, ProductFailed
+from rackloop.errors import BadInput, LabError, NotSupported, ProductFailed
 from rackloop.faults import FaultSpec
 from rackloop.lab import Lab
 from rackloop.parameters import choice, flag, number, size, whole
+from rackloop.units import counted
 from rackloop_fixtures import (
     Labels,
     Measure,
@@ -88,6 +89,20 @@ def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
     """The nk/2 drives and the spares."""
     shape = _shape(lab, parameters)
     return [*shape.drives, *shape.spares]
+
+
+def check(lab: Lab, parameters: Mapping[str, Any]) -> None:
+    """BadInput where more drives fail than spares are kept, NotSupported where clients have all drives but fewer."""
+    fails, spares = parameters["drive_failures"], parameters["spares"]
+    if fails > spares:
+        raise BadInput(f"drive_failures: {fails} drives fail, and spares: {spares} are kept for them")
+    shape = _shape(lab, parameters)
+    idle = len(shape.drives) - len(shape.servers)
+    if fails > idle:
+        raise NotSupported(
+            f"{counted(idle, 'drive')} of lab {lab.name} could fail beside those of the clients, one on each server, "
+            f"and {fails} are to: set drive_failures"
+        )
 
 
 def faults(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
@@ -271,7 +286,9 @@ def test_failure(
                 client.read_all()
         storage.plot()
         _measure(failover, policy, measure, spare_s, alone)
-        rules = failure_rules(shape, policy, within_s=parameters["within_s"], drives_fail=bool(spare_s), with_io=True)
+        rules = failure_rules(
+            shape, policy, within_s=parameters["within_s"], drives_fail=parameters["drive_failures"] > 0, with_io=True
+        )
         require_rules(measure, "failover.rule_broken", rules, storage.history, policy=policy)
     measure("failover.rebuild_modelled", _rebuild(shape, parameters).seconds, errors=0, drives=str(shape.k // 2))
 
