@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from rackloop.abilities import Host
+from rackloop.abilities import Executor, Host
 from rackloop.clock import Deadline
 from rackloop.errors import LabError, ToolError
 from rackloop.native import NativeProgram, find_binary
@@ -34,18 +34,22 @@ exit 1
 _SUM = 'sha256sum <"$1"'
 # The state of each file whose sum was right, by host and SHA-256.
 _SUMMED: WeakKeyDictionary[Host, dict[str, str]] = WeakKeyDictionary()
+# The kind of machine that each host is, which stays what it is.
+_MACHINES: WeakKeyDictionary[Host, str] = WeakKeyDictionary()
 
 
-def deliver_program(host: Host, program: NativeProgram, deadline: Deadline) -> str:
-    """The path of a native program on ``host``, in the build for its kind of machine, put there as ``deliver`` does.
+def deliver_program(executor: Executor, program: NativeProgram, deadline: Deadline) -> str:
+    """The path of a native program where ``executor`` runs commands.
 
-    Raises ToolError where there is no such build, LabError where the host does not name its kind, and as ``deliver``.
+    A host is given the build for its kind of machine, for which it is asked once, as ``deliver`` does. Raises ToolError
+    where there is no such build, LabError where the host does not name its kind, and as ``deliver``.
     """
-    named = host.run(("uname", "-m"), deadline)
-    machine = named.stdout.strip()
-    if named.status or not machine:
-        raise LabError(f"{host.name}: uname -m failed: {named.stderr.strip() or 'it printed nothing'}")
-    return deliver(host, find_binary(program, machine), deadline)
+    if not isinstance(executor, Host):
+        return str(find_binary(program))
+    machine = _MACHINES.get(executor)
+    if machine is None:
+        machine = _MACHINES[executor] = _machine_of(executor, deadline)
+    return deliver(executor, find_binary(program, machine), deadline)
 
 
 def deliver(host: Host, binary: Path, deadline: Deadline) -> str:
@@ -80,3 +84,11 @@ def deliver(host: Host, binary: Path, deadline: Deadline) -> str:
             "server's disk and memory"
         )
     return path
+
+
+def _machine_of(host: Host, deadline: Deadline) -> str:
+    named = host.run(("uname", "-m"), deadline)
+    machine = named.stdout.strip()
+    if named.status or not machine:
+        raise LabError(f"{host.name}: uname -m failed: {named.stderr.strip() or 'it printed nothing'}")
+    return machine

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Any, Self
 
-from rackloop.abilities import Executor, Host, WritableDrive
+from rackloop.abilities import Executor, WritableDrive
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, RackloopError, ToolError
 from rackloop.native import find_binary
@@ -65,10 +65,7 @@ class StorageSwitch:
         clock: Clock,
     ) -> None:
         described, permission = drives_of(drives)
-        if isinstance(executor, Host):
-            program = deliver_program(executor, "storageswitch", deadline)
-        else:
-            program = str(find_binary("storageswitch"))
+        program = deliver_program(executor, "storageswitch", deadline)
         name = f"switch-{next(_numbers)}"
         # The folder of what is put there is known once something is.
         folder = PurePosixPath(executor.put_text(f"{name}.json", "")).parent

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
-from rackloop.abilities import BlockDevice, Executor, Host, WritableDrive
+from rackloop.abilities import BlockDevice, Executor, WritableDrive
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import GuardRefused
-from rackloop.native import find_binary
 from rackloop.safety import place_of
-from rackloop_drivers.host_tools import deliver
+from rackloop_drivers.host_tools import deliver_program
 from rackloop_drivers.workload._mountable import SECTOR_BEHIND, make_file_system
 from rackloop_drivers.workload._rackprobe_results import (
     Event,
@@ -34,10 +32,10 @@ _NOT_RIGHT = 1
 class RackProbe:
     """Runs rackprobe where ``executor`` runs commands.
 
-    ``binary`` is its path there; without one, the program of this machine is used, which a
-    :class:`~rackloop.abilities.Host` is given first. A device's ``probe_target`` is opened there. Addresses (``lba``)
-    count sectors of 4 KiB. The probe stamps with CLOCK_MONOTONIC of the machine that it runs on; results have these
-    stamps on the run's ``clock``, and how far they may be off.
+    ``binary`` is its path there; without one, the program of this machine is used, and a
+    :class:`~rackloop.abilities.Host` is first given the build for its kind of machine. A device's ``probe_target`` is
+    opened there. Addresses (``lba``) count sectors of 4 KiB. The probe stamps with CLOCK_MONOTONIC of the machine that
+    it runs on; results have these stamps on the run's ``clock``, and how far they may be off.
 
     Every call raises BadInput where the probe refuses what it is given, LabError where the target fails,
     ToolError where the probe is missing or breaks, DeadlineExceeded where it does not end in time, ClockUnknown where
@@ -47,8 +45,7 @@ class RackProbe:
     def __init__(self, executor: Executor, clock: Clock, binary: str | None = None) -> None:
         self._executor = executor
         self._clock = clock
-        self._binary = binary or str(find_binary("rackprobe"))
-        self._awaiting = executor if binary is None and isinstance(executor, Host) else None
+        self._binary = binary
 
     def write(
         self,
@@ -214,9 +211,8 @@ class RackProbe:
 
     def _program(self, deadline: Deadline) -> str:
         """The probe's path where it runs; it is brought to a host once."""
-        if self._awaiting is not None:
-            self._binary = deliver(self._awaiting, Path(self._binary), deadline)
-            self._awaiting = None
+        if self._binary is None:
+            self._binary = deliver_program(self._executor, "rackprobe", deadline)
         return self._binary
 
     def _run(self, argv: Sequence[str], deadline: Deadline) -> Event:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from rackloop.abilities import Host, Process
+from rackloop.abilities import Process
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import GuardRefused, LabError, ProtocolError, ToolError, UnfitDrive
-from rackloop.native import find_binary
 from rackloop_drivers.block.host_path._identity_options import identity_options
 from rackloop_drivers.block.host_path._streaming_host import StreamingHost
-from rackloop_drivers.host_tools import deliver
+from rackloop_drivers.host_tools import deliver_program
 
 if TYPE_CHECKING:
     from rackloop.abilities import DriveIdentity, Executor
@@ -41,8 +39,7 @@ class Holder:
         self._node = node
         self._asking = Lock()
         self._checks = 0
-        binary = find_binary("rackprobe")
-        program = deliver(executor, Path(binary), deadline) if isinstance(executor, Host) else str(binary)
+        program = deliver_program(executor, "rackprobe", deadline)
         # Not one of the commands that a connection has room for: drives are held by the dozen, and for long.
         start = executor.start_aside if isinstance(executor, StreamingHost) else executor.start
         self._process: Process = start([program, "hold", *identity_options(identity), "--", node])

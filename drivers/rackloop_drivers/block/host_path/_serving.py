@@ -5,16 +5,14 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import Callable
-from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
 
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected, NotSupported, RackloopError, ToolError
-from rackloop.native import find_binary
 from rackloop_drivers.block.host_path._identity_options import identity_options
 from rackloop_drivers.block.host_path._streaming_host import StreamingHost
-from rackloop_drivers.host_tools import deliver, name_of
+from rackloop_drivers.host_tools import deliver_program, name_of
 
 if TYPE_CHECKING:
     from rackloop.abilities import DriveIdentity, Executor
@@ -59,7 +57,7 @@ class Serving:
         self._lock = Lock()
         self._loss: RackloopError | None = None
         self._is_over = Event()
-        program = deliver(executor, Path(find_binary("rackprobe")), deadline)
+        program = deliver_program(executor, "rackprobe", deadline)
         permission = (f"--allow-write={identity.serial}", "--claimed") if writes else ()
         self._stream = executor.open_stream([program, "serve", *identity_options(identity), *permission, "--", node])
         try:
