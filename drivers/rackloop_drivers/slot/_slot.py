@@ -37,7 +37,7 @@ class _Place:
     """The place of a drive: its kernel name, its folder in sysfs, and what can be told of its slot.
 
     ``blocks`` are all block devices of the server, each with its own folder, ``ejecting`` the addresses of the slots
-    that the firmware has the say over.
+    that the firmware has the say over, ``also`` the folders of the controllers that lead to an NVMe drive besides.
     """
 
     name: str
@@ -46,6 +46,7 @@ class _Place:
     slots: Mapping[str, str] = field(default_factory=dict)
     blocks: Mapping[str, str] = field(default_factory=dict)
     ejecting: frozenset[str] = frozenset()
+    also: tuple[str, ...] = ()
 
     @property
     def functions(self) -> list[str]:
@@ -222,6 +223,9 @@ class HostSlot:
         """The drive's PCI function. Raises NotSupported where it is not on PCIe itself."""
         if not place.name.startswith("nvme") or not place.functions:
             raise NotSupported(f"{self._where} is {place.name}, which is no PCIe drive: it has no PCIe slot of its own")
+        if place.also:
+            ways = ", ".join((place.device, *place.also))
+            raise NotSupported(f"{self._where} has several controllers, and stays until all are gone: {ways}")
         return place.functions[-1]
 
     def _locate(self, deadline: Deadline) -> _Place:
@@ -229,6 +233,7 @@ class HostSlot:
         slots: dict[str, str] = {}
         blocks: dict[str, str] = {}
         ejecting: set[str] = set()
+        also: list[str] = []
         for line in self._run("locate", self._device, deadline=deadline).splitlines():
             kind, _, rest = line.partition(" ")
             if kind == "block":
@@ -239,6 +244,8 @@ class HostSlot:
                 slots[address] = folder
             elif kind == "ejects":
                 ejecting.add(rest)
+            elif kind == "also":
+                also.append(rest)
             else:
                 fields[kind] = rest
         enclosure, _, slot = fields.get("enclosure", "").partition(" ")
@@ -249,6 +256,7 @@ class HostSlot:
             slots,
             blocks,
             frozenset(ejecting),
+            tuple(also),
         )
 
     def _set_device_off(self, note: Mapping[str, Any], deadline: Deadline, *, is_off: bool) -> None:

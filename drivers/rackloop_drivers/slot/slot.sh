@@ -24,6 +24,20 @@ name_of() {
     done
 }
 
+# The places of a block device's controllers. An NVMe drive that may have several is at none of them but at their
+# subsystem, whose folder has a link to each.
+controllers_of() {
+    device=$(readlink -f "/sys/block/$1/device")
+    case $device in
+    */devices/virtual/nvme-subsystem/*)
+        for controller in "$device"/nvme*; do
+            [ -L "$controller" ] && readlink -f "$controller"
+        done
+        ;;
+    *) echo "$device" ;;
+    esac
+}
+
 await() {
     tries=$3
     while :; do
@@ -60,9 +74,13 @@ case $what in
 locate)
     name=$(name_of "$1")
     [ -n "$name" ] || exit 4
-    device=$(readlink -f "/sys/block/$name/device")
+    controllers=$(controllers_of "$name")
+    device=$(echo "$controllers" | head -n 1)
+    # A subsystem that lost its last controller is there for as long as it is open.
+    [ -n "$device" ] || exit 4
     echo "name $name"
     echo "device $device"
+    echo "$controllers" | sed '1d; s/^/also /'
     for element in /sys/class/enclosure/*/*/device; do
         if [ "$(readlink -f "$element")" = "$device" ]; then
             folder=${element%/device}

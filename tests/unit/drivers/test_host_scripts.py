@@ -110,6 +110,36 @@ def test_only_what_is_above_a_drive_is_written_to(
     assert ("is not above nvme0n1 in sysfs" in done.stderr) == (status == 5)
 
 
+def multipath(folder: Path, addresses: list[str]) -> str:
+    """A server whose kernel gives NVMe drives several controllers; where it has those of the one drive."""
+    subsystem = folder / "sys/devices/virtual/nvme-subsystem/nvme-subsys0"
+    head = subsystem / "nvme0n1"
+    for made in (head, folder / "sys/block", folder / "dev/disk/by-path"):
+        made.mkdir(parents=True)
+    (head / "device").symlink_to(subsystem)
+    (folder / "sys/block/nvme0n1").symlink_to(head)
+    (folder / "dev/disk/by-path/pci-0000:3c:00.0-nvme-1").symlink_to("../../nvme0n1")
+    controllers = []
+    for number, address in enumerate(addresses):
+        controller = folder / f"sys/devices/pci0000:3a/0000:3a:01.0/{address}/nvme/nvme{number}"
+        controller.mkdir(parents=True)
+        (subsystem / f"nvme{number}").symlink_to(controller)
+        controllers.append(str(controller))
+    return "\nalso ".join(controllers)
+
+
+@pytest.mark.parametrize("addresses", [["0000:3c:00.0"], ["0000:3c:00.0", "0000:3d:00.0"]])
+def test_a_drive_that_may_have_several_controllers_is_where_they_are(tmp_path: Path, addresses: list[str]) -> None:
+    controllers = multipath(tmp_path, addresses)
+    found = run(DRIVERS / "slot/slot.sh", tmp_path, "slot", "locate", "pci-0000:3c:00.0", "1")
+    assert found.stdout.startswith(f"name nvme0n1\ndevice {controllers}\nblock "), found
+
+
+def test_a_drive_whose_controllers_are_gone_is_not_there(tmp_path: Path) -> None:
+    multipath(tmp_path, [])
+    assert run(DRIVERS / "slot/slot.sh", tmp_path, "slot", "locate", "pci-0000:3c:00.0", "1").returncode == 4
+
+
 SMP = """#!/bin/sh
 echo "${0##*/} $*" >>"$(dirname "$0")/../asked"
 state="$(dirname "$0")/../state"

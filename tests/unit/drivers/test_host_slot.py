@@ -146,6 +146,14 @@ def test_a_slot_that_ejects_its_drive_is_not_told_to() -> None:
         slot.prepare({"kind": "slot_power_off"}, soon(10))
 
 
+@pytest.mark.parametrize("kind", ["removed", "slot_power_off", "link_disabled"])
+def test_a_drive_with_another_controller_cannot_be_taken_away_by_one(kind: str) -> None:
+    host, slot = alone()
+    host.located += f"also {BESIDE}\n"
+    with pytest.raises(NotSupported, match=f"has several controllers, and stays until all are gone: .*, {BESIDE}$"):
+        slot.prepare({"kind": kind}, soon(10))
+
+
 def test_a_port_that_ignores_the_bit_is_said_to() -> None:
     _, slot = alone()
     note = {"fault": {"kind": "link_disabled"}, "bridge": "0000:00:10.0"}

@@ -1,9 +1,10 @@
 //! Names under `/dev/disk/by-path`, which are there only while a drive is.
 
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const FOLDER: &str = "/dev/disk/by-path/";
+const SUBSYSTEMS: &str = "devices/virtual/nvme-subsystem";
 
 /// The path of what is at `path` now: of a port's beginning of names, the name of the one disk there, else `path`.
 ///
@@ -42,9 +43,25 @@ pub fn is_of_port(path: &str, device: u64) -> bool {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     let entry = format!("/sys/dev/block/{major}:{minor}");
     match (path.strip_prefix(FOLDER), std::fs::canonicalize(entry)) {
-        (Some(port), Ok(place)) => is_in_sysfs_at(port, &place),
+        (Some(port), Ok(place)) => ways_to(place).iter().any(|way| is_in_sysfs_at(port, way)),
         _ => true,
     }
+}
+
+/// The places in sysfs that tell the ports of the block device at `place`.
+///
+/// That is its own, but where an NVMe drive may have several controllers, it is at none of them but at their subsystem,
+/// whose folder has a link to each.
+fn ways_to(place: PathBuf) -> Vec<PathBuf> {
+    let is_subsystem = |folder: &&Path| folder.parent().is_some_and(|up| up.ends_with(SUBSYSTEMS));
+    let Some(subsystem) = place.ancestors().find(is_subsystem) else {
+        return vec![place];
+    };
+    let entries = std::fs::read_dir(subsystem).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("nvme"))
+        .filter_map(|entry| entry.path().canonicalize().ok())
+        .collect()
 }
 
 /// Whether a device with this path in sysfs can have the by-path name `port`: by PCI address and SCSI address.
@@ -129,6 +146,31 @@ mod tests {
         );
         assert!(is_in_sysfs_at("pci-0000:00:05.0-scsi-0:0:1:0", disk));
         assert!(!is_in_sysfs_at("pci-0000:00:05.0-scsi-0:0:2:0", disk));
+    }
+
+    #[test]
+    fn a_drive_of_several_controllers_is_of_the_port_of_each() {
+        let sys = std::env::temp_dir().join(format!("rackprobe-sys-{}", std::process::id()));
+        let subsystem = sys.join(SUBSYSTEMS).join("nvme-subsys0");
+        let partition = subsystem.join("nvme0n1/nvme0n1p1");
+        std::fs::create_dir_all(&partition).expect("a partition");
+        for (number, address) in ["0000:3c:00.0", "0000:3d:00.0"].iter().enumerate() {
+            let controller = sys.join(format!("devices/pci0000:3a/{address}/nvme/nvme{number}"));
+            std::fs::create_dir_all(&controller).expect("a controller");
+            std::os::unix::fs::symlink(&controller, subsystem.join(format!("nvme{number}")))
+                .expect("a link");
+        }
+        let has = |port: &str, place: &Path| {
+            let mut ways = ways_to(place.to_path_buf()).into_iter();
+            ways.any(|way| is_in_sysfs_at(port, &way))
+        };
+        let drive = subsystem.join("nvme0n1");
+        let found = [&drive, &partition].map(|place| {
+            ["0000:3c:00.0", "0000:3d:00.0", "0000:3e:00.0"]
+                .map(|address| has(&format!("pci-{address}-nvme-1"), place))
+        });
+        std::fs::remove_dir_all(&sys).expect("it is there");
+        assert_eq!(found, [[true, true, false]; 2]);
     }
 
     #[test]
