@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from itertools import count
 from typing import TypeVar
@@ -11,6 +12,8 @@ from rackloop.lab import Drive, Expander, Fabric, Lab
 CABLES = "cables"
 """The driver of the switch that fixed cables are taken for: it joins them, and takes no command."""
 
+# AHCI ports have no SAS PHYs, and with the PHYs that lead to an expander all that is in it would go.
+_NO_PHY = re.compile(r"-ata-|-sas-exp0x[0-9a-f]+-")
 _Plugged = TypeVar("_Plugged", Drive, Expander)
 
 
@@ -45,12 +48,15 @@ def numbered(lab: Lab) -> Lab:
 
 
 def sas_ports(lab: Lab) -> dict[tuple[str, str], str]:
-    """The paths of the HBA ports that may have SAS PHYs, which those of an AHCI or NVMe controller have not."""
+    """The paths of the HBA ports that may have SAS PHYs of their own.
+
+    Those of an AHCI or NVMe controller have none, and places inside an expander have none of the HBA's.
+    """
     found = {}
     for name, server in lab.servers.items():
         for port, far in lab.joined(name).items():
             path = server.paths.get(port, "")
             is_nvme = far in lab.drives and lab.drives[far].traits.protocol == "nvme"
-            if path and "-ata-" not in path and not is_nvme:
+            if path and not _NO_PHY.search(path) and not is_nvme:
                 found[name, port] = path
     return found

@@ -17,8 +17,9 @@ from rackloop_drivers.drive import HostDrive
 from rackloop_drivers.hang import HostHang
 from rackloop_drivers.host import run_on_all
 from rackloop_drivers.host_tools import read_health, require_tool
-from rackloop_drivers.phy import require_switchable
+from rackloop_drivers.phy import HostPhy, list_phys, require_switchable
 from rackloop_drivers.workload import Expected, Fio, RackProbe, ShowsClock, find_mkfs, require_mountable
+from rackloop_labs._fixed_cabling import sas_ports
 from rackloop_labs.bench import Bench, drive_in_slot
 from rackloop_labs.host_breakables import runs_kernels
 from rackloop_labs.lacking import refusal
@@ -148,11 +149,32 @@ def _means(lab: Lab, host: Host, kinds: Collection[str], deadline: Deadline) -> 
     if "disabled" in kinds:
         does = "can switch its SAS PHYs off, by its kernel or smp_phy_control"
         yield _tried(name, does, partial(require_switchable, host, deadline))
+        yield from _phys(lab, host, deadline)
     if runs_kernels(lab) and HostHang.kinds.issubset(kinds):
         does = "can have its programs held for server_hang, by control groups of version 2"
         yield _tried(name, does, partial(HostHang(host).prepare, {"kind": "hang"}, deadline))
     if refusal(lab, _MOUNTS) is None:
         yield _tried(name, f"mounts ext4 for {_MOUNTS}", partial(require_mountable, host, deadline))
+
+
+def _phys(lab: Lab, host: Host, deadline: Deadline) -> Iterator[Attempt]:
+    """The SAS PHYs by which each port could lose its signal; it is no problem to have none."""
+    try:
+        phys = list_phys(host, deadline)
+    except RackloopError as error:
+        yield Attempt(host.name, "lists its SAS PHYs", str(error))
+        return
+    for (server, port), path in sas_ports(lab).items():
+        if server != host.name:
+            continue
+        part = f"{server}.{port}"
+        try:
+            found = ", ".join(phy.name for phy in HostPhy(host, path).among(phys))
+            yield Attempt(part, f"could lose its signal by {found}")
+        except NotSupported as error:
+            yield Attempt(part, f"cannot lose its signal ({error})")
+        except RackloopError as error:
+            yield Attempt(part, "could lose its signal", str(error))
 
 
 def _able(part: str, drive: HostDrive, deadline: Deadline) -> Iterator[Attempt]:

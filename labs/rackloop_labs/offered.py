@@ -8,7 +8,7 @@ from typing import Any
 from rackloop.errors import BadInput, NotSupported
 from rackloop.faults import FaultKind, FaultSpec, RequiredPart, kind_of_fault
 from rackloop.faults.schedules import Unsupported
-from rackloop.lab import Lab, LabKind, Part, PartKind, fed_by, feeds_switch, parts_of
+from rackloop.lab import Lab, LabKind, Part, PartKind, fed_by, feeds_switch, parts_of, phy_number
 from rackloop_drivers.breakable import RackdBreakable
 from rackloop_labs.host_breakables import runs_kernels
 from rackloop_labs.media_places import can_have
@@ -84,13 +84,15 @@ def _targets(rack: Lab) -> Iterator[Part]:
 def _is_there(rack: Lab, need: RequiredPart) -> bool:
     part, is_mock = need.part, rack.kind is LabKind.MOCK
     if need.ports:
-        return True
+        without = {phy_number(rack, Part.port(*place)) for place in _without_phys(rack)}
+        return rack.phy is not None or without.isdisjoint(need.ports)
     if need.how == "off":
         is_simulated = (is_mock and part.kind in _POWERED_IN_A_MOCK) or _breaks_drives(rack, part)
         return is_simulated or _is_fed(rack, part)
     if part.kind in _OF_A_SERVER:
         # What is attached for good to a real server is asked of the equipment itself.
-        is_asked = not rack.has_switch and rack.kind is not LabKind.VIRTUAL
+        is_none = part.kind is PartKind.PHY and tuple(part.name.split("/")) in _without_phys(rack)
+        is_asked = not rack.has_switch and rack.kind is not LabKind.VIRTUAL and not is_none
         return is_asked or need.how in _kinds_of_hosts(rack).get(part, ())
     if part.kind is PartKind.SERVER and need.how == "nmi" and rack.servers[part.name].bmc is None:
         return False
@@ -131,6 +133,16 @@ def _kinds_of_hosts(rack: Lab) -> dict[Part, frozenset[str]]:
 
         return {each.part: each.kinds for each in host_parts(with_places(rack))}
     return {each.part: each.kinds for each in host_parts(with_paths(rack))}
+
+
+def _without_phys(rack: Lab) -> set[tuple[str, str]]:
+    """The ports of real servers without a switch that are no PHYs of an HBA's by their paths."""
+    if rack.has_switch or rack.kind is not LabKind.PHYSICAL:
+        return set()
+    from rackloop_labs._fixed_cabling import sas_ports
+
+    known = {(name, port) for name, server in rack.servers.items() for port in server.paths}
+    return known - sas_ports(rack).keys()
 
 
 def _is_fed(rack: Lab, part: Part) -> bool:

@@ -56,13 +56,12 @@ def arm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         with reaching(lab, ssh_accesses(lab), {name: server.paths for name, server in lab.servers.items()}) as arm:
             yield arm
     else:
-        # A SAS drive, and on another server an expander: the HBA of a SATA drive takes no SMP.
-        paths = {"node1": {"p2": "pci-0000:12:00.0"}, "node2": {"p0": "pci-0000:10:00.0"}}
-        with (
-            running_mock_rack(tmp_path_factory.mktemp("rack"), "mock-direct") as rack,
-            reaching(rack.lab, ssh_accesses(rack.lab, rack.endpoints), paths) as arm,
-        ):
-            yield arm
+        with running_mock_rack(tmp_path_factory.mktemp("rack"), "mock-direct") as rack:
+            address = rack.says("node2", "cat /sys/class/sas_device/expander-0:0/sas_address").strip()
+            # A SAS drive, and on another server an expander: the HBA of a SATA drive takes no SMP.
+            paths = {"node1": {"p2": "pci-0000:12:00.0"}, "node2": {"p0": f"pci-0000:10:00.0-sas-exp{address}"}}
+            with reaching(rack.lab, ssh_accesses(rack.lab, rack.endpoints), paths) as arm:
+                yield arm
 
 
 @contextmanager

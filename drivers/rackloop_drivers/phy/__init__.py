@@ -12,6 +12,8 @@ from rackloop.lazy_exports import lazy_getattr
 if TYPE_CHECKING:
     from rackloop_drivers.phy._host_phy import HostPhy as HostPhy
     from rackloop_drivers.phy._host_phy import PhyVia as PhyVia
+    from rackloop_drivers.phy._host_phy import SasPhy as SasPhy
+    from rackloop_drivers.phy._host_phy import list_phys as list_phys
     from rackloop_drivers.phy._host_phy import require_switchable as require_switchable
     from rackloop_drivers.phy._phys import HostPhys as HostPhys
     from rackloop_drivers.phy._registered import HostPhyDriver as HostPhyDriver

@@ -1,4 +1,4 @@
-"""The SAS PHY behind an HBA port of a server, found by the port's path and asked through the server's shell.
+"""The SAS PHYs behind an HBA port of a server, found by the port's path and asked through the server's shell.
 
 Sources: Linux ``include/scsi/scsi_transport_sas.h`` (``/sys/class/sas_phy``), smp_phy_control(8).
 """
@@ -16,7 +16,10 @@ from rackloop.clock import Deadline
 from rackloop.errors import LabError, NotSupported
 from rackloop_drivers.host_tools import missing_tool
 
-_PATH = re.compile(r"(?:/dev/disk/by-path/)?pci-(?P<pci>[0-9a-f:.]+)(?:-sas-phy(?P<phy>\d+))?(?:-|$)")
+_PATH = re.compile(
+    r"(?:/dev/disk/by-path/)?pci-(?P<pci>[0-9a-f:.]+)"
+    r"(?:-sas-phy(?P<phy>\d+)|-sas-exp(?P<expander>0x[0-9a-f]+)(?P<inside>-.*)?)?(?:-|$)"
+)
 _NO_TOOL = 5
 _NOT_FREE = 6
 _TRAINS = frozenset({"Spinup hold", "Reset in progress"})
@@ -31,12 +34,17 @@ class PhyVia(StrEnum):
 
 @dataclass(frozen=True)
 class SasPhy:
-    """A PHY as ``/sys/class/sas_phy`` has it; ``losses`` is its ``loss_of_dword_sync_count``."""
+    """A PHY as ``/sys/class/sas_phy`` has it; ``losses`` is its ``loss_of_dword_sync_count``.
+
+    ``expanders`` are the SAS addresses of those that it leads to, or led to when it was taken away. It is None where
+    the server does not tell, as of a PHY without a link.
+    """
 
     name: str
     losses: int
     device: str
     link_rate: str
+    expanders: frozenset[str] | None = None
 
     @property
     def is_disabled(self) -> bool:
@@ -53,7 +61,10 @@ class SasPhy:
 
 @dataclass(frozen=True)
 class HostPhy:
-    """The PHY of an HBA port: the server it is in, and the path of the port, as in ``paths:`` of a description."""
+    """The PHY of an HBA port, or all of a wide one: the server, and the port's path, as in ``paths:`` of a description.
+
+    A path that ends with an expander, ``pci-0000:3b:00.0-sas-exp0x500304801234567f``, is that of the wide port there.
+    """
 
     host: Host
     path: str
@@ -61,11 +72,12 @@ class HostPhy:
     def __str__(self) -> str:
         return f"{self.host.name}:{self.path}"
 
-    def among(self, phys: Sequence[SasPhy]) -> SasPhy:
-        """The PHY of this port among those of the server.
+    def among(self, phys: Sequence[SasPhy]) -> list[SasPhy]:
+        """The PHYs of this port among those of the server: one, or all of the wide port that an expander is behind.
 
-        Raises NotSupported where it has none, as a port of an AHCI or NVMe controller, LabError where it is one of
-        several that the path does not tell apart.
+        Raises NotSupported where it has none, as a port of an AHCI or NVMe controller or a place inside an expander,
+        and where the server does not say which lead to the expander; LabError where none does now, and where it is one
+        of several that the path does not tell apart.
         """
         place = _PATH.match(self.path)
         if place is None:
@@ -75,18 +87,33 @@ class HostPhy:
             at = [phy for phy in at if phy.name.endswith(f":{place['phy']}")]
         if not at:
             raise NotSupported(f"{self}: the controller there has no SAS PHYs, whose signal could be taken away")
+        if place["inside"] is not None:
+            raise NotSupported(f"{self} is inside an expander: with its HBA's PHYs all that is in there would go")
+        if place["expander"] is not None:
+            return self._leading_to(place["expander"], at)
         if len(at) > 1:
             names = ", ".join(phy.name for phy in at)
-            raise LabError(f"{self}: {names} are there; say in paths: which of them, as in {self.path}-sas-phy0")
-        return at[0]
+            raise LabError(f"{self}: {names} are there; say in paths: which of them, as in pci-{place['pci']}-sas-phy0")
+        return at
+
+    def _leading_to(self, expander: str, phys: list[SasPhy]) -> list[SasPhy]:
+        if len(phys) == 1:
+            return phys
+        if leading := [phy for phy in phys if expander in (phy.expanders or ())]:
+            return leading
+        linked = [phy for phy in phys if phy.state is PortState.UP]
+        if linked and all(phy.expanders is None for phy in linked):
+            raise NotSupported(f"{self}: the server does not say which of the HBA's PHYs lead to that expander")
+        raise LabError(f"{self}: no PHY leads there now; has the expander power, and is this its SAS address?")
 
 
 def list_phys(host: Host, deadline: Deadline) -> list[SasPhy]:
     """Every SAS PHY of a server, those of expanders too."""
     phys = []
     for line in run_phy(host, PhyVia.SYSFS, "list", deadline=deadline).splitlines():
-        name, losses, device, rate = line.split(" ", 3)
-        phys.append(SasPhy(name, int(losses), device, rate))
+        name, losses, device, leads, rate = line.split(" ", 4)
+        expanders = None if leads == "?" else frozenset(leads.split(",")) - {""}
+        phys.append(SasPhy(name, int(losses), device, rate, expanders))
     return phys
 
 

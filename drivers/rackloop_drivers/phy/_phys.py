@@ -13,11 +13,12 @@ from rackloop_drivers.phy._host_phy import HostPhy, PhyVia, SasPhy, list_phys, r
 class HostPhys:
     """PhyControl and LinkReset of HBA ports whose servers take the signal away. ``ports`` has each by its number.
 
-    A drop disables a PHY, waits, and enables it; the server does all three by itself once it was asked, so the signal
-    comes back whatever becomes of the harness. ``down_s`` is the least it is away: commands on the server take their
-    time. A PHY that is switched off already is not dropped, which is a LabError. Drops are counted as losses of dword
-    synchronization, which a link also has for reasons of its own. Needs root on the servers, and smp_utils where
-    ``via`` says so or sysfs has no such attribute; raises ToolError where they are missing.
+    A port that leads to an expander has all the PHYs of its wide port. A drop disables a PHY, waits, and enables it;
+    the server does all three by itself once it was asked, so the signal comes back whatever becomes of the harness.
+    ``down_s`` is the least it is away: commands on the server take their time. A PHY that is switched off already is
+    not dropped, which is a LabError. Drops are counted as losses of dword synchronization, which a link also has for
+    reasons of its own. Needs root on the servers, and smp_utils where ``via`` says so or sysfs has no such attribute;
+    raises ToolError where they are missing.
     """
 
     def __init__(self, ports: Mapping[int, HostPhy], via: PhyVia = PhyVia.SYSFS) -> None:
@@ -42,12 +43,13 @@ class HostPhys:
         self._swing(ports, deadline, request_id, count, down_s, up_s)
 
     def drop_counts(self, ports: Collection[int], deadline: Deadline) -> dict[int, int]:
-        """The losses of dword synchronization of each PHY."""
-        return {port: phy.losses for _, found in self._by_host(ports, deadline) for port, phy in found.items()}
+        """The losses of dword synchronization of each PHY; of a wide port those that all its PHYs had."""
+        return {port: min(phy.losses for phy in phys) for port, phys in self._found(ports, deadline).items()}
 
     def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]:
-        """The state of each PHY's link."""
-        return {port: phy.state for _, found in self._by_host(ports, deadline) for port, phy in found.items()}
+        """The state of each PHY's link; that of a wide port where all its PHYs are in it, else they train."""
+        states = {port: {phy.state for phy in phys} for port, phys in self._found(ports, deadline).items()}
+        return {port: its.pop() if len(its) == 1 else PortState.TRAIN for port, its in states.items()}
 
     def restore(self, ports: Collection[int], deadline: Deadline) -> None:
         """End every drop and flap of ``ports`` at once; returns once none is disabled but what was switched off.
@@ -73,9 +75,15 @@ class HostPhys:
         """The servers and the names of the PHYs that an act is about; nothing has happened where this raises."""
         if deadline.is_over():
             raise DeadlineExceeded("there was no time left to tell the servers' PHYs anything")
-        return [(host, [phy.name for phy in phys.values()]) for host, phys in self._by_host(ports, deadline)]
+        return [
+            (host, [phy.name for phys in found.values() for phy in phys])
+            for host, found in self._by_host(ports, deadline)
+        ]
 
-    def _by_host(self, ports: Collection[int], deadline: Deadline) -> Iterator[tuple[Host, dict[int, SasPhy]]]:
+    def _found(self, ports: Collection[int], deadline: Deadline) -> dict[int, list[SasPhy]]:
+        return {port: phys for _, found in self._by_host(ports, deadline) for port, phys in found.items()}
+
+    def _by_host(self, ports: Collection[int], deadline: Deadline) -> Iterator[tuple[Host, dict[int, list[SasPhy]]]]:
         hosts: dict[int, tuple[Host, list[int]]] = {}
         for port in ports:
             host = self._port(port).host

@@ -1,8 +1,8 @@
-"""A fault: a PHY that is disabled until it is enabled again."""
+"""A fault: the PHYs of a port that are disabled until they are enabled again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rackloop.clock import Deadline
@@ -13,7 +13,7 @@ from rackloop_drivers.phy._host_phy import HostPhy, PhyVia, list_phys, run_phy
 
 
 class PhySwitchedOff:
-    """:class:`~rackloop_drivers.host_tools.Breaking` of a PHY: its one kind is ``disabled``.
+    """:class:`~rackloop_drivers.host_tools.Breaking` of a PHY, or all of a wide port: its one kind is ``disabled``.
 
     I/O to what is behind it waits as the server's timeouts say, and fails then. A PHY that a drop or a flap takes away
     is left to it: LabError. ``drives`` has the serials of those that are described behind it, by their names: any other
@@ -31,26 +31,27 @@ class PhySwitchedOff:
         """See :class:`~rackloop_drivers.host_tools.Breaking`."""
         if surplus := sorted(fault.keys() - {"kind"}):
             raise BadInput(f"{fault['kind']} of {self._phy} takes no {', '.join(surplus)}")
-        name = self._name(deadline)
-        run_phy(self._phy.host, self._via, "free", name, deadline=deadline)
-        self._require_may_go(name, deadline)
-        return {"phy": name}
+        names = self._names(deadline)
+        run_phy(self._phy.host, self._via, "free", *names, deadline=deadline)
+        self._require_may_go(names, deadline)
+        return {"phys": names}
 
     def start(self, note: Mapping[str, Any], deadline: Deadline) -> None:
         """See :class:`~rackloop_drivers.host_tools.Breaking`."""
-        run_phy(self._phy.host, self._via, "disable", note["phy"], deadline=deadline)
+        run_phy(self._phy.host, self._via, "disable", *note["phys"], deadline=deadline)
 
     def stands(self, note: Mapping[str, Any], deadline: Deadline) -> bool:  # noqa: ARG002 - found anew by its path
         """See :class:`~rackloop_drivers.host_tools.Breaking`."""
-        return self._phy.among(list_phys(self._phy.host, deadline)).is_disabled
+        return any(phy.is_disabled for phy in self._phy.among(list_phys(self._phy.host, deadline)))
 
     def end(self, note: Mapping[str, Any], deadline: Deadline) -> None:  # noqa: ARG002 - its name may have changed
         """See :class:`~rackloop_drivers.host_tools.Breaking`."""
-        run_phy(self._phy.host, self._via, "enable", self._name(deadline), deadline=deadline)
+        run_phy(self._phy.host, self._via, "enable", *self._names(deadline), deadline=deadline)
 
-    def _require_may_go(self, name: str, deadline: Deadline) -> None:
-        """Return where every drive behind the PHY may be lost. Raises GuardRefused for the first that may not."""
-        behind = run_phy(self._phy.host, self._via, "behind", name, deadline=deadline).split()
+    def _require_may_go(self, names: Sequence[str], deadline: Deadline) -> None:
+        """Return where every drive behind the PHYs may be lost. Raises GuardRefused for the first that may not."""
+        found = run_phy(self._phy.host, self._via, "behind", *names, deadline=deadline).split()
+        behind = dict.fromkeys(found)
         if not behind:
             return
         seen = read_drives(self._phy.host, [f"/dev/{drive}" for drive in behind], deadline)
@@ -66,5 +67,5 @@ class PhySwitchedOff:
             if reasons:
                 raise GuardRefused(described or drive.device, reasons)
 
-    def _name(self, deadline: Deadline) -> str:
-        return self._phy.among(list_phys(self._phy.host, deadline)).name
+    def _names(self, deadline: Deadline) -> list[str]:
+        return [phy.name for phy in self._phy.among(list_phys(self._phy.host, deadline))]

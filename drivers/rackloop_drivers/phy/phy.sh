@@ -8,6 +8,8 @@ class=/sys/class/sas_phy
 requests=/run/rackloop-phy
 # What is switched off until it is enabled: ending a drop does not give it back. Gone with a reboot likewise.
 kept_off=/run/rackloop-phy-off
+# The expanders that a PHY led to when it was taken away: they are gone with the last of theirs. Likewise.
+led_to=/run/rackloop-phy-led-to
 # A link is trained or lost in less, a hundredth of a second each.
 most_tries=500
 
@@ -155,6 +157,34 @@ forget_old() {
     done
 }
 
+# The port that a PHY is part of: nothing for one without a link, and where the driver does not say.
+port_of() {
+    place=$(readlink -f "$class/$1")
+    place=${place%/sas_phy/*}
+    [ ! -e "$place/port" ] || readlink -f "$place/port"
+}
+
+# The SAS addresses of the expanders behind a PHY, with a comma each; ? where that is not known, as of an expander's own.
+expanders_of() {
+    case $1 in *:*:*) echo '?' && return ;; esac
+    port=$(port_of "$1")
+    if [ -z "$port" ]; then
+        cat "$led_to/$1" 2>/dev/null || echo '?'
+        return
+    fi
+    for expander in /sys/class/sas_device/expander-*; do
+        case $(readlink -f "$expander") in "$port"/*) printf '%s,' "$(cat "$expander/sas_address")" ;; esac
+    done
+    echo ,
+}
+
+keep_expanders() {
+    mkdir -p "$led_to" || exit 1
+    for phy in "$@"; do
+        [ -z "$(port_of "$phy")" ] || expanders_of "$phy" >"$led_to/$phy"
+    done
+}
+
 all_of() {
     for phy in "$@"; do
         [ -e "$class/$phy" ] || { echo "there is no $class/$phy any more" >&2 && exit 4; }
@@ -168,24 +198,26 @@ case $what in
 list)
     for phy in "$class"/*; do
         [ -e "$phy/phy_identifier" ] || continue
-        echo "${phy##*/} $(cat "$phy/loss_of_dword_sync_count") $(readlink -f "$phy") $(cat "$phy/negotiated_linkrate")"
+        echo "${phy##*/} $(cat "$phy/loss_of_dword_sync_count") $(readlink -f "$phy") $(expanders_of "${phy##*/}")" \
+            "$(cat "$phy/negotiated_linkrate")"
     done
     ;;
 behind)
-    phy=$1
-    host=$(readlink -f "$class/$phy")
-    host=${host%/phy-*/sas_phy/*}
-    named='' behind=''
-    for port in "$host"/port-*; do
-        set -- "$port"/phy-*
-        [ -e "$1" ] && named=yes
-        [ -e "$port/$phy" ] && behind=$port
-    done
-    # Where no port says which PHYs it is made of, it may be any.
-    [ -n "$named" ] || behind=$host
-    [ -n "$behind" ] || exit 0
-    for block in /sys/block/*; do
-        case $(readlink -f "$block") in "$behind"/*) echo "${block##*/}" ;; esac
+    for phy in "$@"; do
+        host=$(readlink -f "$class/$phy")
+        host=${host%/phy-*/sas_phy/*}
+        named='' behind=''
+        for port in "$host"/port-*; do
+            set -- "$port"/phy-*
+            [ -e "$1" ] && named=yes
+            [ -e "$port/$phy" ] && behind=$port
+        done
+        # Where no port says which PHYs it is made of, it may be any.
+        [ -n "$named" ] || behind=$host
+        [ -n "$behind" ] || continue
+        for block in /sys/block/*; do
+            case $(readlink -f "$block") in "$behind"/*) echo "${block##*/}" ;; esac
+        done
     done
     ;;
 begin)
@@ -205,6 +237,7 @@ begin)
         esac
     done
     for phy in "$@"; do await_turn "$phy"; done
+    keep_expanders "$@"
     mkdir "$requests/$id" 2>/dev/null || exit 0
     for phy in "$@"; do
         : >"$requests/$id/$phy"
@@ -261,6 +294,7 @@ disable)
     all_of "$@"
     must_be_free "$@"
     mkdir -p "$kept_off" || exit 1
+    keep_expanders "$@"
     for phy in "$@"; do
         : >"$kept_off/$phy" || exit 1
         switch_off "$phy" || exit 1

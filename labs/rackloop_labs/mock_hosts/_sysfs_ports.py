@@ -76,6 +76,9 @@ def _add_port(tree: Tree, port: HbaPort, view: HostView) -> None:
         if drive.slot is None:
             _add_drive(tree, drive, function, host)
     phy = _add_phy(tree, f"{host}/phy-{port.index}:0", 0, end, _rate(port), port.phy_resets)
+    if end.kind == "edge expander" or end.protocol == "sas":
+        tree.link(f"{host}/phy-{port.index}:0/port", f"{host}/port-{port.index}:0")
+        tree.link(f"{host}/port-{port.index}:0/phy-{port.index}:0", f"{host}/phy-{port.index}:0")
     _let_reset(tree, phy, port)
     tree.command(f"{phy}/enable", "enable", port.name, text=int(port.is_enabled))
 

@@ -16,7 +16,7 @@ from rackloop_drivers.phy import HostPhy, PhySwitchedOff
 from tests.unit.harness.recorded_server import RECORDED, RecordedServer
 
 PATH = "pci-0000:00:07.0"
-LISTED = "phy-6:0 0 /sys/devices/pci0000:00/0000:00:07.0/host6/phy-6:0/sas_phy/phy-6:0 3.0 Gbit\n"
+LISTED = "phy-6:0 0 /sys/devices/pci0000:00/0000:00:07.0/host6/phy-6:0/sas_phy/phy-6:0 , 3.0 Gbit\n"
 DISABLED = {"kind": "disabled"}
 
 
@@ -57,11 +57,11 @@ def serial() -> str:
 
 
 def test_a_phy_over_a_described_drive_that_nobody_uses_may_go() -> None:
-    assert prepared(server(), d01=serial()) == {"phy": "phy-6:0"}
+    assert prepared(server(), d01=serial()) == {"phys": ["phy-6:0"]}
 
 
 def test_a_phy_that_leads_nowhere_may_go() -> None:
-    assert prepared(server(behind=())) == {"phy": "phy-6:0"}
+    assert prepared(server(behind=())) == {"phys": ["phy-6:0"]}
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,12 @@ from tests.deadlines import CLOCK, soon
 from tests.unit.models.run_only_executor import RunOnlyExecutor
 
 KINDS = frozenset({"disabled", "hang", "partition", "md_array"})
+HBA = "/sys/devices/pci0000:00/0000:0a:00.0/host0"
+PHYS = f"""\
+phy-0:1 0 {HBA}/phy-0:1 , 12.0 Gbit
+phy-0:2 0 {HBA}/phy-0:2 ? Unknown
+phy-0:1:1 0 /sys/devices/b ? 12.0 Gbit
+"""
 MEANS = {
     "has nft": "install its package nftables there",
     "has mdadm": "install its package mdadm there",
@@ -48,10 +54,10 @@ class Server(RunOnlyExecutor):
         lacking = (1, "")
         match argv[3:]:
             case ["phy", _, "sysfs", "list"]:
-                return Completed(tuple(argv), 0, "phy-0:1 0 /sys/devices/a 12.0\nphy-0:1:1 0 /sys/devices/b 12.0\n", "")
+                return Completed(tuple(argv), 0, PHYS, "")
             case ["phy", _, "sysfs", "able", *names]:
                 # An expander's PHYs are those of its enclosure.
-                assert names == ["phy-0:1"]
+                assert names == ["phy-0:1", "phy-0:2"]
                 lacking = (5, "")
             case ["hang", _, "look"]:
                 lacking = (5, "/sys/fs/cgroup has no control groups of version 2")
@@ -72,6 +78,26 @@ def test_each_ability_that_a_description_offers_is_looked_for_on_its_servers() -
         assert why is not None
         assert MEANS[did] in why
     assert problems("example-rack", KINDS, lacks=False) == dict.fromkeys(MEANS)
+
+
+def test_it_is_known_beforehand_which_phys_a_port_is_of() -> None:
+    lab = load_lab("direct-attached")
+    node2 = lab.servers["node2"]
+
+    def said(path: str) -> list[tuple[str, str | None]]:
+        described = node2.model_copy(update={"paths": {"p0": path}})
+        server: Any = Server(lacks=False)
+        server.name = "node2"
+        rack = lab.model_copy(update={"servers": {**lab.servers, "node2": described}})
+        tried = _means(rack, server, frozenset({"disabled"}), soon())
+        return [(attempt.did, attempt.problem) for attempt in tried if attempt.part == "node2.p0"]
+
+    assert said("pci-0000:0a:00.0-sas-phy1") == [("could lose its signal by phy-0:1", None)]
+    ((did, problem),) = said("pci-0000:0b:00.0")
+    assert (did.startswith("cannot lose its signal (node2:pci-0000:0b:00.0: the controller"), problem) == (True, None)
+    ((_, problem),) = said("pci-0000:0a:00.0-sas-exp0x500304801234567f")
+    assert problem is not None
+    assert "no PHY leads there now" in problem
 
 
 def test_what_no_part_of_a_server_can_do_is_not_looked_for() -> None:
