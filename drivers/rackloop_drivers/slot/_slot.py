@@ -1,7 +1,8 @@
 """The faults that remove a drive from a server.
 
 Sources: Linux ``Documentation/scsi`` and ``Documentation/PCI`` (``delete``, ``scan``, ``remove``, ``rescan``, slot
-``power``), sg_ses(8) for ``devoff``, setpci(8) with the PCIe Link Control register for ``link_disabled``.
+``power``), sg_ses(8) for ``devoff``, setpci(8) with the PCIe Link Control and Slot Capabilities registers for
+``link_disabled``, ``drivers/pci/hotplug/pciehp_hpc.c`` (``pciehp_link_enable``).
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ _NOT_ABOVE = 5
 # The bit Link Disable of Link Control, and the register by setpci's name.
 _LINK_CONTROL = "CAP_EXP+10.w"
 _LINK_DISABLE = 0x10
+# The bit Power Controller Present of Slot Capabilities.
+_SLOT_CAPABILITIES = "CAP_EXP+14.l"
+_POWER_CONTROLLER = 0x2
 ALL = frozenset({"device_off", "link_disabled", "removed", "slot_power_off"})
 
 
@@ -212,12 +216,19 @@ class HostSlot:
         require_tool(self._host, "sg_ses")
         return {"enclosure": place.enclosure[0], "slot": place.enclosure[1]}
 
-    def _prepare_link_disabled(self, place: _Place, _deadline: Deadline) -> dict[str, Any]:
+    def _prepare_link_disabled(self, place: _Place, deadline: Deadline) -> dict[str, Any]:
         self._function(place)
         if len(place.functions) < 2:
             raise NotSupported(f"{self._where} is behind no PCIe port whose link could be disabled")
         require_tool(self._host, "setpci")
-        return {"bridge": place.functions[-2]}
+        bridge = place.functions[-2]
+        if self._register(bridge, _SLOT_CAPABILITIES, deadline) & _POWER_CONTROLLER:
+            # The kernel gives such a slot its power anew once the link is lost, and clears the bit for that.
+            raise NotSupported(
+                f"{self._where}: the slot of {bridge} has a power controller, by which its link would come back by "
+                "itself; take the drive away by slot_power_off"
+            )
+        return {"bridge": bridge}
 
     def _function(self, place: _Place) -> str:
         """The drive's PCI function. Raises NotSupported where it is not on PCIe itself."""
@@ -273,8 +284,10 @@ class HostSlot:
             raise NotSupported(f"{self._where}: the PCIe port {bridge} above it does not let its link be disabled")
 
     def _is_disabled(self, bridge: str, deadline: Deadline) -> bool:
-        answer = self._tool(["setpci", "-s", bridge, _LINK_CONTROL], deadline)
-        return bool(int(answer.strip(), 16) & _LINK_DISABLE)
+        return bool(self._register(bridge, _LINK_CONTROL, deadline) & _LINK_DISABLE)
+
+    def _register(self, bridge: str, register: str, deadline: Deadline) -> int:
+        return int(self._tool(["setpci", "-s", bridge, register], deadline).strip(), 16)
 
     def _tool(self, argv: list[str], deadline: Deadline) -> str:
         completed = self._host.run(argv, deadline)

@@ -74,8 +74,12 @@ class LocatingServer(RecordedServer):
 
     located: str = ""
     not_above: str = ""
+    slot_capabilities: str = "00080060"
 
     def run(self, argv: Sequence[str], deadline: Deadline, *, stdin: str = "") -> Completed:
+        if argv[0] == "setpci" and argv[-1] == "CAP_EXP+14.l":
+            assert argv[2] == "0000:00:04.0"
+            return Completed(tuple(argv), 0, f"{self.slot_capabilities}\n", "")
         if argv[0] == "setpci":
             # As of a port that ignores what is written to it.
             return Completed(tuple(argv), 0, "" if "=" in argv[-1] else "0000\n", "")
@@ -152,6 +156,14 @@ def test_a_drive_with_another_controller_cannot_be_taken_away_by_one(kind: str) 
     host.located += f"also {BESIDE}\n"
     with pytest.raises(NotSupported, match=f"has several controllers, and stays until all are gone: .*, {BESIDE}$"):
         slot.prepare({"kind": kind}, soon(10))
+
+
+def test_a_link_that_its_slot_would_bring_back_is_not_disabled() -> None:
+    host, slot = alone()
+    assert slot.prepare({"kind": "link_disabled"}, soon(10)) == {"bridge": "0000:00:04.0"}
+    host.slot_capabilities = "00080062"
+    with pytest.raises(NotSupported, match=r"0000:00:04\.0 has a power controller, .*; take .* by slot_power_off"):
+        slot.prepare({"kind": "link_disabled"}, soon(10))
 
 
 def test_a_port_that_ignores_the_bit_is_said_to() -> None:

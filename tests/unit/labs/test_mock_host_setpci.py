@@ -40,6 +40,10 @@ def test_the_register_is_read(slot: str, value: str) -> None:
     assert said("-s", slot, "CAP_EXP+10.w") == (f"{value}\n", "", 0, [])
 
 
+def test_a_slot_has_hot_plug_and_no_power_controller() -> None:
+    assert said("-s", "0000:00:11.0", "CAP_EXP+14.l") == ("00080060\n", "", 0, [])
+
+
 @pytest.mark.parametrize(
     ("operand", "done"),
     [
