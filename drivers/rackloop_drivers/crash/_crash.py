@@ -18,7 +18,7 @@ from rackloop.clock import Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotSupported, RackloopError
 from rackloop_drivers.boxes import DiagnosticInterrupt
 from rackloop_drivers.crash._panic_settings import PanicSettings
-from rackloop_drivers.host_tools import HostFaults
+from rackloop_drivers.host_tools import HostFaults, with_watchdogs
 
 _KEY = re.compile(r"[A-Za-z0-9_./:-]{1,128}")
 # A server that answers at all does within this; one that is taken for crashed loses its power.
@@ -33,6 +33,8 @@ if [ "$(cat /sys/kernel/kexec_crash_loaded 2>/dev/null)" = 1 ]; then
     echo "kdump would start another kernel; unload it first, as by 'kdump-config unload' or 'kexec -p -u'" >&2
     exit 4
 fi
+watchdogs=$(active_watchdogs)
+[ -z "$watchdogs" ] || { echo "$watchdogs" >&2; exit 4; }
 sync
 """
 
@@ -54,10 +56,11 @@ class HostCrash:
     then by itself, and is not waited for. A crashed server keeps no note: who made it is known to this object, and to
     another that is told by ``recall``; to all else it is ``#crashed``, while it has power and does not answer.
 
-    A server that ``kernel.panic`` would have reboot is told to stay; one with kdump is refused with LabError. It keeps
-    a note of each setting of its kernel that is changed: one that does not panic is given them back, and until then the
-    fault stands. Needs root there. ``resource`` is its name in the lab, and ``trigger`` where its kernel takes SysRq
-    keys; one that does not answer within ``answer_s`` does not at all.
+    A server that ``kernel.panic`` would have reboot is told to stay; one with kdump, and one that a hardware watchdog
+    would reset, is refused with LabError. It keeps a note of each setting of its kernel that is changed: one that does
+    not panic is given them back, and until then the fault stands. Needs root there. ``resource`` is its name in the
+    lab, and ``trigger`` where its kernel takes SysRq keys; one that does not answer within ``answer_s`` does not at
+    all.
     """
 
     def __init__(
@@ -173,7 +176,9 @@ class HostCrash:
         interrupt = self._interrupt if fault["kind"] == "nmi" else None
         if interrupt is not None:
             interrupt.require_possible(deadline)
-        looked = self._host.run(["sh", "-c", _LOOK, "look", "" if interrupt else self._trigger], deadline)
+        looked = self._host.run(
+            ["sh", "-c", with_watchdogs(_LOOK), "look", "" if interrupt else self._trigger], deadline
+        )
         if looked.status:
             raise LabError(f"{self._host.name}: {looked.stderr.strip() or f'exit status {looked.status}'}")
         try:

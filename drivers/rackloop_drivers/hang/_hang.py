@@ -1,7 +1,6 @@
 """A fault: a server all of whose programs are held, but those by which the harness reaches it.
 
-Sources: Linux ``Documentation/admin-guide/cgroup-v2.rst`` (``cgroup.freeze``, ``cgroup.events``, ``cgroup.procs``) and
-``Documentation/ABI/testing/sysfs-class-watchdog`` (``state``).
+Source: Linux ``Documentation/admin-guide/cgroup-v2.rst`` (``cgroup.freeze``, ``cgroup.events``, ``cgroup.procs``).
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from typing import Any
 from rackloop.abilities import Host
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, FaultRefused, LabError, NotSupported
+from rackloop_drivers.host_tools import with_watchdogs
 
 _LONGEST_S = 3600
 """The time after which a held server resumes by its own timer."""
@@ -59,7 +59,7 @@ class HostHang:
 
     def _run(self, what: str, *arguments: str, deadline: Deadline) -> str:
         script = files("rackloop_drivers.hang").joinpath("hang.sh").read_text(encoding="utf-8")
-        completed = self._host.run(["sh", "-c", script, "hang", self._root, what, *arguments], deadline)
+        completed = self._host.run(["sh", "-c", with_watchdogs(script), "hang", self._root, what, *arguments], deadline)
         said = completed.stderr.strip() or f"exit status {completed.status}"
         if completed.status == _NO_FREEZER:
             raise NotSupported(f"the programs of {self._host.name} cannot be held: {said}")

@@ -65,16 +65,12 @@ look)
         exit 5
     fi
     first=$(ancestors | tail -n 1)
-    if ! listens "${first%% *}"; then
-        echo "its SSH server is started for each connection: nobody could log in to let it go on" >&2
-        exit 6
-    fi
-    for watchdog in /sys/class/watchdog/watchdog*; do
-        if [ "$(cat "$watchdog/state" 2>/dev/null)" = active ]; then
-            echo "${watchdog##*/} is active, and would reset it" >&2
-            exit 6
-        fi
-    done
+    unsafe=$(
+        listens "${first%% *}" ||
+            echo "its SSH server is started for each connection: nobody could log in to let it go on"
+        active_watchdogs
+    )
+    [ -z "$unsafe" ] || { echo "$unsafe" >&2 && exit 6; }
     ;;
 begin)
     is_held && exit 0

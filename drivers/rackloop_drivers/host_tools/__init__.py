@@ -26,5 +26,6 @@ if TYPE_CHECKING:
     from rackloop_drivers.host_tools._survey import read_drive as read_drive
     from rackloop_drivers.host_tools._survey import read_drives as read_drives
     from rackloop_drivers.host_tools._survey import survey_host as survey_host
+    from rackloop_drivers.host_tools._watchdogs import with_watchdogs as with_watchdogs
 
 __getattr__ = lazy_getattr(__name__)

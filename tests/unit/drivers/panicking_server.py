@@ -45,6 +45,16 @@ class Server:
         (folder / "sync").symlink_to("/bin/true")
         self.boot("first")
 
+    def add_watchdog(self, state: str | None, opened: str = "") -> None:
+        """Give it a watchdog, whose kernel may not tell its ``state``; its first process has ``opened`` this file."""
+        (self._folder / "watchdog/watchdog0").mkdir(parents=True)
+        if state is not None:
+            (self._folder / "watchdog/watchdog0/state").write_text(f"{state}\n")
+        opens = self._folder / "proc/1/fd"
+        opens.mkdir(parents=True)
+        if opened:
+            (opens / "7").symlink_to(opened)
+
     def boot(self, number: str, **settings: str) -> None:
         self.is_silent = False
         (self.kernel / "random/boot_id").write_text(number)
@@ -60,6 +70,9 @@ class Server:
             raise NotConnected("srv1: no route to host")
         own = [word.replace("/proc/sys/kernel", str(self.kernel)) for word in argv]
         own = [word.replace("/sys/kernel/kexec", f"{self._folder}/kexec") for word in own]
+        own = [word.replace("/sys/class/watchdog", f"{self._folder}/watchdog") for word in own]
+        for processes in ("/proc/1/", "/proc/[0-9]*/"):
+            own = [word.replace(processes, f"{self._folder}{processes}") for word in own]
         for folder in ("/run/rackloop-", "/var/lib/rackloop/"):
             own = [word.replace(folder, f"{self._folder}/run-") for word in own]
         env = {**os.environ, "PATH": f"{self._folder}:{os.environ['PATH']}"}
