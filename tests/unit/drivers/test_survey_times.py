@@ -26,7 +26,7 @@ class Asked(RunOnlyExecutor):
         self.all_s: list[float] = []
 
     def run(self, argv: Sequence[str], deadline: Deadline, *, stdin: str = "") -> Completed:
-        self.tool_s += [int(argv[4])] if argv[4].isdecimal() else []
+        self.tool_s += [int(word) for word in argv[4:5] if word.isdecimal()]
         self.all_s.append(deadline.remaining_s())
         return Completed(tuple(argv), 1, "", "nothing is here")
 
