@@ -111,7 +111,9 @@ def test_test_adds_the_tests_packages_and_calls_tox(machine: Machine) -> None:
     calls = machine.calls()
     assert any("--require-hashes -r requirements/dev.txt" in call for call in calls)
     assert not any("run.txt" in call or "cargo build" in call or "npm ci" in call for call in calls)
-    assert machine.start("test")[1] == "tox: --current-env\n"
+    assert machine.start("test")[1] == (
+        "tox: --current-env run-parallel --parallel 2 --parallel-live --parallel-no-spinner\n"
+    )
 
 
 def test_nightly_alone_has_a_guest_unpacked(machine: Machine) -> None:
