@@ -15,7 +15,7 @@ from typing import Any
 
 from rackloop.abilities import Host, PowerPort
 from rackloop.clock import Deadline
-from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotSupported, RackloopError
+from rackloop.errors import BadInput, DeadlineExceeded, FaultRefused, LabError, NotSupported, RackloopError
 from rackloop_drivers.boxes import DiagnosticInterrupt
 from rackloop_drivers.crash._panic_settings import PanicSettings
 from rackloop_drivers.host_tools import HostFaults, with_watchdogs
@@ -90,10 +90,10 @@ class HostCrash:
         return frozenset({"crash"} if self._interrupt is None else {"crash", "nmi"})
 
     def break_as(self, key: str, fault: Mapping[str, Any], deadline: Deadline) -> None:
-        """Have it panic; it answers no more when this returns. Nothing where it is crashed already.
+        """Have it panic; it answers no more when this returns. Nothing where it is known to have panicked already.
 
-        Raises NotSupported for another kind, BadInput for a key or a parameter that makes no sense, LabError where the
-        server refuses or did not panic.
+        Raises NotSupported for another kind, BadInput for a key or a parameter that makes no sense, FaultRefused where
+        it does not answer for another reason, LabError where the server refuses or did not panic.
         """
         if fault.get("kind") not in self.kinds:
             ways = ", ".join(sorted(self.kinds))
@@ -104,10 +104,12 @@ class HostCrash:
             raise BadInput(f"{key!r} is no key of a fault: 1 to 128 letters, digits and _ . / : -")
         self._require_time(deadline)
         with self._lock:
-            if self._seen(deadline) is not _Seen.CRASHED:
-                if self._boots:
-                    raise LabError(f"{self._host.name} has been started anew and does not answer yet; wait for it")
+            if self._seen(deadline) is _Seen.ANSWERING:
                 self._panic(key, fault, deadline)
+            elif not self._keys:
+                # Nothing was done: any other error would be undone, and cut the power of one that boots.
+                why = "it does not answer: it may boot, be cut off or have no power; wait for it, look at its console"
+                raise FaultRefused(f"{fault['kind']} of {self._host.name}", [why])
             self._keys[key] = dict(fault)
 
     def mend(self, key: str, deadline: Deadline) -> None:

@@ -103,9 +103,9 @@ class BreakPart(Mechanism):
             far = equipment.fabric.live_map(deadline).pairs.peer_of(switch_port_of(lab, at))
             if far != lab.wired_port(request.target.name):
                 return [f"{request.target.name} is not at {at.name} now, its place at the baseline; name the port"]
-        if self.adds_up or not any(fault.get("kind") == self.kind for fault in part.standing(deadline).values()):
-            return []
-        return [f"{self.broken(lab, request.target)} is broken as {self.kind} already"]
+        alike = {"crash", "nmi"} if self.mended_by_power else {self.kind}  # no kernel panics twice
+        kinds = [] if self.adds_up else [fault.get("kind") for fault in part.standing(deadline).values()]
+        return [f"{self.broken(lab, request.target)} is broken as {how} already" for how in kinds if how in alike][:1]
 
     def radius(self, lab: Lab, request: FaultRequest) -> Parts:
         """The parts that the target takes away whole; none where it carries no I/O and only controls the rack."""

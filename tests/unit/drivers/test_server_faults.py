@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from rackloop.clock import Deadline
-from rackloop.errors import LabError, NotConnected
+from rackloop.errors import FaultRefused, LabError, NotConnected
+from rackloop.faults import Faults, FaultSpec
 from tests.unit.drivers.panicking_server import KEY, NAME, Controller, World
 
 LATER = "run-1/2"
@@ -67,4 +68,31 @@ def test_a_panic_explains_all_else_that_was_broken_before_and_after_it(world: Wo
         world.break_as("hang", key=LATER)
     report = world.heal_anew()
     assert (report.problems, len(report.undone)) == ((), 3)
+    assert world.outlet.told == ["off", "on"]
+
+
+@pytest.mark.parametrize("kind", ["crash", "nmi"])
+def test_a_server_that_does_not_answer_is_not_told_to_panic_and_keeps_its_power(world: World, kind: str) -> None:
+    """As one that boots or is cut off; it may have fallen silent since the guard looked at it."""
+    controller = Controller(world.server, silences=True)
+    world.server.is_silent = True
+    faults = Faults(world.lab, world.equipment(controller), world.clock, world.recorder)
+    with pytest.raises(FaultRefused, match="srv1 is broken as crash already"):
+        faults.begin(FaultSpec(f"server_{kind}", "srv1"))
+    with pytest.raises(FaultRefused, match=f"{kind} of srv1 may not be made: it does not answer"):
+        world.break_as(kind, controller)
+    assert world.entries() == ["failed"]
+    assert world.heal_anew().is_healed
+    assert (controller.seen, world.outlet.told) == (None, [])
+
+
+@pytest.mark.parametrize(("first", "second"), [("crash", "nmi"), ("nmi", "crash")])
+def test_a_kernel_that_panicked_by_one_means_does_not_panic_by_the_other(world: World, first: str, second: str) -> None:
+    world.server.panics = True
+    equipment = world.equipment(Controller(world.server, silences=True))
+    faults = Faults(world.lab, equipment, world.clock, world.recorder)
+    injection = faults.begin(FaultSpec(f"server_{first}", "srv1"))
+    with pytest.raises(FaultRefused, match=f"srv1 is broken as {first} already"):
+        faults.begin(FaultSpec(f"server_{second}", "srv1"))
+    faults.end(injection)
     assert world.outlet.told == ["off", "on"]
