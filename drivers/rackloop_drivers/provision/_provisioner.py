@@ -22,7 +22,7 @@ from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotConnected, 
 from rackloop.lab import Lab
 from rackloop.names import guess
 from rackloop_drivers.provision._inventory import SshReach, inventory, passwords, ssh_config
-from rackloop_drivers.provision._tasks import TaskDone, TaskReader, TaskStatus
+from rackloop_drivers.provision._tasks import TaskDone, TaskReader, TaskStatus, redacting
 
 if TYPE_CHECKING:
     from ansible_runner import Runner, RunnerConfig  # type: ignore[import-untyped]
@@ -100,7 +100,7 @@ class Provisioner:
         given = passwords(reaches)
         with tempfile.TemporaryDirectory(prefix="rackloop-provision-") as made_in:
             folder = Path(made_in)
-            run = _Run(folder, deadline, _redacting(given.values()), on_task, check)
+            run = _Run(folder, deadline, redacting(given.values()), on_task, check)
             (folder / "ssh_config").write_text(ssh_config(reaches, folder))
             _write_json(folder / "inventory.json", inventory(self._lab, reaches, self._environment))
             # A file rather than an argument: everybody on this machine sees arguments.
@@ -278,15 +278,6 @@ def _failures(playbook: Path, failed: list[TaskDone]) -> str:
         lines.append(f"  play {play!r}, {where}task {name!r}:")
         lines += [f"    {task.host}: {task.reason}" for task in tasks]
     return "\n".join(lines)
-
-
-def _redacting(secrets: Collection[str]) -> Callable[[str], str]:
-    def redact(text: str) -> str:
-        for secret in secrets:
-            text = text.replace(secret, "********")
-        return text
-
-    return redact
 
 
 def _write_json(path: Path, content: object) -> None:

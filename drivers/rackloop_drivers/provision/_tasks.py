@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -42,6 +42,19 @@ class TaskDone:
     duration_s: float
     reason: str | None = None
     play: str = ""
+
+
+def redacting(secrets: Collection[str]) -> Callable[[str], str]:
+    """A function that covers these up in a text."""
+    # One that another begins with would leave the rest of that.
+    longest_first = sorted(secrets, key=len, reverse=True)
+
+    def redact(text: str) -> str:
+        for secret in longest_first:
+            text = text.replace(secret, "********")
+        return text
+
+    return redact
 
 
 class TaskReader:
