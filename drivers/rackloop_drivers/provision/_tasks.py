@@ -99,9 +99,9 @@ class TaskReader:
             case TaskStatus.SKIPPED:
                 return self._redact(self._why_skipped(data, result))
             case TaskStatus.FAILED | TaskStatus.UNREACHABLE:
-                return self._redact(said(result))
+                return said(result, self._redact)
             case _ if data.get("ignore_errors") and result.get("failed"):
-                return self._redact(f"failed, which the playbook allows: {said(result)}")
+                return f"failed, which the playbook allows: {said(result, self._redact)}"
         return None
 
     def _why_skipped(self, data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
@@ -137,17 +137,18 @@ def _status(kind: str, data: Mapping[str, Any], result: Mapping[str, Any]) -> Ta
     return None
 
 
-def said(result: Mapping[str, Any]) -> str:
-    """The message of a task that failed, and what the program behind it printed as errors."""
+def said(result: Mapping[str, Any], redact: Callable[[str], str]) -> str:
+    """The message of a task that failed, and what the program behind it printed as errors, without secrets."""
     if "censored" in result:
         return "its output is withheld (no_log)"
-    texts = [result.get("msg"), result.get("stderr") or result.get("module_stderr"), *_of_items(result)]
-    told = list(dict.fromkeys(" ".join(str(text).split()) for text in texts if text))
+    texts = [result.get("msg"), result.get("stderr") or result.get("module_stderr"), *_of_items(result, redact)]
+    # A secret that was cut, or whose spaces were joined, would not be known as one.
+    told = list(dict.fromkeys(" ".join(redact(str(text)).split()) for text in texts if text))
     text = "; ".join(told) or "it said nothing"
     return text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]}..."
 
 
-def _of_items(result: Mapping[str, Any]) -> list[str]:
+def _of_items(result: Mapping[str, Any], redact: Callable[[str], str]) -> list[str]:
     """The messages of the failed rounds of a loop."""
     rounds = result.get("results")
-    return [said(item) for item in rounds if item.get("failed")] if isinstance(rounds, list) else []
+    return [said(item, redact) for item in rounds if item.get("failed")] if isinstance(rounds, list) else []

@@ -98,6 +98,12 @@ def test_secrets_are_taken_out_of_what_servers_say() -> None:
     assert done.reason == "bad passwords ******** and ********"
 
 
+@pytest.mark.parametrize("said", [f"{'x' * 1995}hunter2026", "bad password hunter  2026"])
+def test_of_a_secret_no_part_is_told_where_what_was_said_is_shortened(said: str) -> None:
+    reader = TaskReader(redacting(["hunter2026", "hunter  2026"]))
+    assert "hunt" not in str(read(event("runner_on_failed", {"msg": said}), reader=reader).reason)
+
+
 def test_the_tally_counts_each_server_apart() -> None:
     ended = [("srv1", "ok"), ("srv2", "changed"), ("srv1", "skipped"), ("srv1", "ok")]
     tasks = tuple(TaskDone(host, "t", "", "a", TaskStatus(status), 0.1) for host, status in ended)

@@ -39,7 +39,7 @@ struct Place {
     sectors: u64,
 }
 
-/// What a command says of the next read: its place, where not that of its turn, and the pause after the one before.
+/// The next read as commanded: its place, where not that of its turn, and the pause after the one before.
 #[derive(Default)]
 struct Next {
     place: Option<Place>,
