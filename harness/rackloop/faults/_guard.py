@@ -323,14 +323,15 @@ class Faults:
 
 def _may_hinder(standing: Injection, ended: Injection) -> bool:
     """Whether a fault may keep another from being mended: it is one of the control link, or reaches what mends it."""
-    if standing.spec.kind in _OF_THE_CONTROL_LINK:
-        return True
     reach, mended = standing.radius, ended.radius
     at_servers = mended.servers | {server for server, _port in mended.server_ports}
     if reach.switch_ports & mended.switch_ports or reach.servers & at_servers:
         return True
+    # Without a switch, a drive that is gone, or a port that is, may be all that the two have in common.
+    if kind_of_fault(standing.spec).mechanism.takes_links and reach.overlaps(mended):
+        return True
     # A management controller touches no I/O, and may be what gives its server power again.
-    return standing.spec.target in mended.servers
+    return standing.spec.kind in _OF_THE_CONTROL_LINK or standing.spec.target in mended.servers
 
 
 def kind_of_fault(spec: FaultSpec) -> FaultKind:

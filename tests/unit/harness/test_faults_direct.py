@@ -1,0 +1,74 @@
+"""Faults on a rack without a switch: two of one drive, of which the one takes away what mends the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rackloop.clock import VirtualClock
+from rackloop.errors import LabError
+from rackloop.faults import Faults, FaultSpec
+from rackloop.faults.schedules import play
+from rackloop.lab import load_lab, phy_number
+from rackloop.portmap import PortMap
+from rackloop.safety.store import open_store
+from rackloop.safety.undo import ActRecorder, Equipment, Journal, UndoFailed
+from tests.unit.harness.schedule_cases import schedule, step
+from tests.unit.harness.sim_rack import SimPart, SimSwitch
+
+TAKING = {
+    "hot_unplug": "removed",
+    "slot_power_loss": "slot_power_off",
+    "device_off": "device_off",
+    "link_disable": "link_disabled",
+    "phy_disable": "disabled",
+}
+
+
+@dataclass
+class DirectBench:
+    """The drive ``ssd1`` of ``mock-direct``, its slot and its PHY: while one of these is broken, no drive is there."""
+
+    clock: VirtualClock
+    drive: SimPart
+    faults: Faults
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[DirectBench]:
+    clock, lab = VirtualClock(), load_lab("mock-direct")
+    drive, slot, phy = SimPart("media_error", "slow", name="drive"), SimPart(*TAKING.values()), SimPart("disabled")
+
+    def require_drive() -> None:
+        if slot.broken or phy.broken:
+            raise LabError("the drive is not where it should be: plug it in there again")
+
+    drive.mending = require_drive
+    # The PHY has a signal; what its far end is, no fault of these asks.
+    signals = SimSwitch(clock, PortMap.of([(phy_number(lab, lab.part("ssd1")), 160)]))
+    parts = {"drive:ssd1": drive, "slot:node1/p0": slot, "phy:node1/p0": phy}
+    with closing(Journal(open_store(tmp_path / "store.sqlite", clock))) as journal:
+        recorder = ActRecorder(lab, journal, "run-1")
+        yield DirectBench(clock, drive, Faults(lab, Equipment(signals, breakable=parts), clock, recorder))
+
+
+@pytest.mark.parametrize("kind", TAKING)
+def test_a_fault_of_a_drive_that_another_takes_away_is_mended_with_the_end_of_that(
+    bench: DirectBench, kind: str
+) -> None:
+    script = schedule(step(0, 2, "ssd1", "media_error"), step(1, 3, "ssd1", kind), step(6, 1, "ssd1", kind), most=2)
+    played = play(script, bench.faults, bench.clock)
+    assert [done.ended_ns for done in played.done] == [4_000_000_000, 4_000_000_000, 7_000_000_000]
+    assert not bench.drive.broken
+
+
+def test_a_fault_that_takes_no_link_excuses_no_other_of_its_drive(bench: DirectBench) -> None:
+    bench.faults.begin(FaultSpec("fail_slow", "ssd1"))
+    media_error = bench.faults.begin(FaultSpec("media_error", "ssd1"))
+    bench.drive.stays = True
+    with pytest.raises(UndoFailed, match="drive:ssd1"):
+        bench.faults.end(media_error)
