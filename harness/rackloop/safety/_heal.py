@@ -98,8 +98,8 @@ def heal(
     started_ns = clock.now_ns()
     healing = _Healing(lab, journal, equipment, deadline, lease, look_at)
     healing.require_lease()
-    known = healing.gather()
     ended = healing.end_orphans(log) if seek_orphans else ()
+    known = healing.gather()  # after the servers were waited for: what began meanwhile is in the journal too
     standing = [entry for entry in known if healing.covers(entry) and not leave(entry.part)]
     mended = healing.mend(known, equipment.registers, deadline)
     undone = healing.undo(standing, leave)
@@ -172,7 +172,8 @@ class _Healing:
 
     def mend(self, known: Sequence[Entry], registers: Sequence[FaultRegister], deadline: Deadline) -> tuple[str, ...]:
         """Mend what ``registers`` say is broken and no entry explains; what that was."""
-        mended, problems = mend_unexplained(self.lab, known, self.equipment.breakable, registers, deadline)
+        lab, breakable, check = self.lab, self.equipment.breakable, self.require_lease
+        mended, problems = mend_unexplained(lab, known, breakable, registers, deadline, check)
         self.problems += problems
         return mended
 
@@ -232,8 +233,7 @@ class _Healing:
             return live.pairs
 
         before = deadline.retry(attempt, StaleGeneration, every_s=0.0)
-        wrong = disturbed_ports(fabric.live_map(deadline).pairs, baseline)
-        if wrong:
+        if wrong := disturbed_ports(fabric.live_map(deadline).pairs, baseline):
             ports = ", ".join(str(port) for port in sorted(wrong))
             raise LabError(f"ports {ports} do not take their baseline circuits; look for a stuck or unplugged port")
         return tuple(sorted(disturbed_ports(before, baseline)))
@@ -241,7 +241,5 @@ class _Healing:
     def _signal_problems(self) -> list[str]:
         fabric = self.equipment.fabric
         dark = wait_for_signal(fabric, sorted(fabric.live_map(self.deadline).pairs.ports()), self.deadline)
-        if not dark:
-            return []
-        ports = ", ".join(str(port) for port in dark)
-        return [f"ports {ports} have no signal; look at the cables, the drives and the servers' power"]
+        ports = ", ".join(map(str, dark))
+        return [f"ports {ports} have no signal; look at the cables, the drives and the servers' power"] if dark else []

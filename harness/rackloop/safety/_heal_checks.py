@@ -35,11 +35,13 @@ def mend_unexplained(
     breakable: Mapping[str, Breakable],
     registers: Sequence[FaultRegister],
     deadline: Deadline,
+    check: Callable[[], None],
 ) -> tuple[tuple[str, ...], list[str]]:
     """Clear the faults that no entry of the journal explains; returns those cleared, and what is still wrong.
 
-    What stands is asked of ``registers``, all at once. Only a simulated rack is touched; what stands in another is
-    named with what to do. Cables are left as they are in any: the cabling check names each by what the servers see.
+    What stands is asked of ``registers``, all at once. Only a simulated rack is touched, each part after ``check``;
+    what stands in another is named with what to do. Cables are left as they are in any: the cabling check names each by
+    what the servers see.
     """
     explained = {(entry.part, act.key) for entry in standing for act in entry.inverses(MendPart)}
     mended: list[str] = []
@@ -59,12 +61,12 @@ def mend_unexplained(
             if lab.kind != "mock":
                 problems.append(f"{name} has the fault {kind}, which is not in the journal; clear it by hand")
                 continue
+            check()
             try:
                 breakable[name].mend(key, deadline)
+                mended.append(f"{kind} of {name}")
             except RackloopError as error:
                 problems.append(f"{name} has the fault {kind}, which cannot be cleared: {error}")
-            else:
-                mended.append(f"{kind} of {name}")
     return tuple(mended), problems
 
 

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from rackloop.abilities import Drive, Host
 from rackloop.clock import Deadline, RealClock
+from rackloop.errors import NotSupported
 from rackloop.faults import Faults, FaultSpec
+from rackloop.lab import Lab
 from rackloop.portmap import Open
-from rackloop.safety import heal
+from rackloop.safety import HealReport, heal
 from rackloop.safety.leases import Holder, LeaseLost, Leases, holding
 from rackloop.safety.store import Store, open_store
 from rackloop.safety.undo import ActRecorder, Entry, Journal, journalled, undoing
 from tests.parts import parts
-from tests.unit.harness.sim_rack import SimOutlet, SimRack, described
+from tests.unit.harness.sim_rack import SimOutlet, SimRack, described, identity_of
 
 WHOLE = parts(whole=True)
 
@@ -31,6 +37,35 @@ class MarkingJournal(Journal):
     def undone(self, entries: Iterable[Entry]) -> None:
         super().undone(entries)
         self.marked()
+
+
+class AskedRack:
+    """A rack at its baseline, of whose servers only srv1 takes commands: ``meanwhile`` is called with each."""
+
+    def __init__(self, lab: Lab, meanwhile: Callable[[], None]) -> None:
+        self._lab = lab
+        self._meanwhile = meanwhile
+
+    def host(self, server: str) -> Host:
+        if server != "srv1":
+            raise NotSupported(f"{server} takes no commands")
+        rack = self
+
+        class Server:
+            name = server
+
+            def run(self, _argv: tuple[str, ...], _deadline: Deadline) -> Any:
+                rack._meanwhile()
+                return SimpleNamespace(stdout="", status=0)
+
+            def reconnect(self, deadline: Deadline) -> None:
+                pass
+
+        return cast("Host", Server())
+
+    def drive(self, server: str, port: str) -> Drive:
+        drive = {place: name for name, place in self._lab.places.items()}[server, port]
+        return cast("Drive", SimpleNamespace(identify=lambda _deadline: identity_of(self._lab, drive)))
 
 
 class Robbed:
@@ -57,6 +92,14 @@ class Robbed:
 
     def heal(self) -> None:
         heal(self.lab, self.journal, self.rack.equipment, self.clock, self.soon, lease=self.held)
+
+    def heal_while_asked(self, meanwhile: Callable[[], None]) -> HealReport:
+        """Heal, and seek orphans first; ``meanwhile`` is called when the server is asked for them."""
+        equipment = replace(self.rack.equipment, registers=(self.rack.register,))
+        looked = AskedRack(self.lab, meanwhile)
+        return heal(
+            self.lab, self.journal, equipment, self.clock, self.soon, lease=self.held, look_at=looked, seek_orphans=True
+        )
 
     def rob_when_turned_on(self, *names: str) -> None:
         for name in names:
@@ -105,6 +148,29 @@ def test_heal_gives_no_map_back_where_the_lease_is_taken_after_the_last_entry(ro
     with pytest.raises(LeaseLost):
         robbed.heal()
     assert robbed.rack.switch.live == live
+
+
+def test_heal_leaves_the_faults_of_the_thief_who_came_while_it_asked_the_servers(robbed: Robbed) -> None:
+    part = robbed.rack.parts["drive:d01"]
+
+    def come() -> None:
+        robbed.rob()
+        part.broken["thief/1"] = {"kind": "dead"}
+
+    with pytest.raises(LeaseLost):
+        robbed.heal_while_asked(come)
+    assert (list(part.broken), part.told) == (["thief/1"], [])
+
+
+def test_heal_undoes_by_the_journal_what_broke_while_it_asked_the_servers(robbed: Robbed) -> None:
+    def break_d01() -> None:
+        robbed.acting.breakable["drive:d01"].break_as("late", {"kind": "dead"}, robbed.soon)
+
+    report = robbed.heal_while_asked(break_d01)
+    assert [entry.resource for entry in report.undone] == ["drive:d01"]
+    assert report.mended == ()
+    assert not robbed.rack.parts["drive:d01"].broken
+    assert robbed.journal.standing("bench") == []
 
 
 def test_a_scope_stops_undoing_where_the_lease_is_taken_on_its_way(robbed: Robbed) -> None:
