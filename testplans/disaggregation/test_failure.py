@@ -171,7 +171,7 @@ class Failover:
         """Break a server until ``standing`` is left, and return when its drives are served by others."""
         storage, began_s = self.storage, self.storage.now_s()
         standing.enter_context(storage.rack.faults.injected(FaultSpec(fault, server, {})))
-        storage.history.note(ServerFailed(storage.now_s(), server))
+        storage.history.note(ServerFailed(storage.now_s(), server, began_s))
         # The harness plays the server's storage process, which dies with it.
         storage.died(server)
         self._listening += self._await_loss(server)
@@ -208,7 +208,7 @@ class Failover:
                 if deadline.is_over():
                     raise LabError(f"drive {drive} was to fail and still answers its server; was the fault made?")
                 storage.sleep(self.beat_s)
-            storage.history.note(DriveFailed(storage.now_s(), drive))
+            storage.history.note(DriveFailed(storage.now_s(), drive, began_s))
             storage.let_go(drive)
             move = self.controller.drive_failed(drive)
             storage.move([move], new=[move.drive])

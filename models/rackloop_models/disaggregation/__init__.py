@@ -22,6 +22,7 @@ from rackloop_models.disaggregation._history import Active as Active
 from rackloop_models.disaggregation._history import Announced as Announced
 from rackloop_models.disaggregation._history import Chosen as Chosen
 from rackloop_models.disaggregation._history import DriveFailed as DriveFailed
+from rackloop_models.disaggregation._history import Erred as Erred
 from rackloop_models.disaggregation._history import Event as Event
 from rackloop_models.disaggregation._history import History as History
 from rackloop_models.disaggregation._history import Io as Io

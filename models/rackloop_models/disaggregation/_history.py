@@ -48,6 +48,16 @@ class Located:
 
 
 @dataclass(frozen=True)
+class Erred:
+    """A request that ``server``, which it went to at ``asked_s``, answered with an error at ``answered_s``."""
+
+    asked_s: float
+    answered_s: float
+    server: str
+    why: str
+
+
+@dataclass(frozen=True)
 class Io:
     """One I/O of a client. ``record`` names what was written or read, ``crc`` its content; ``ok`` is its outcome.
 
@@ -55,7 +65,8 @@ class Io:
 
     ``io`` numbers it where a policy chose for it. ``server`` is the one that answered, ``asked_s`` the moment at which
     the request that it answered went to it, later than ``began_s`` where others were tried before or a drive had to
-    come first.
+    come first. ``errors`` are the requests of it that were answered with an error, whatever became of it afterwards;
+    those that were not answered are not among them.
     """
 
     began_s: float
@@ -69,6 +80,7 @@ class Io:
     asked_s: float
     io: int | None = None
     gave_up: bool = False
+    errors: tuple[Erred, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,10 +101,16 @@ class Active:
 
 @dataclass(frozen=True)
 class ServerFailed:
-    """A server stopped answering."""
+    """A server stopped answering. What made it fail may have begun before that, at ``began_s``."""
 
     t_s: float
     server: str
+    began_s: float = math.inf
+
+    @property
+    def since_s(self) -> float:
+        """The moment from which on it may have failed."""
+        return min(self.began_s, self.t_s)
 
 
 @dataclass(frozen=True)
@@ -105,10 +123,16 @@ class ServerRecovered:
 
 @dataclass(frozen=True)
 class DriveFailed:
-    """A drive is given up; its place is free for a spare."""
+    """A drive is given up; its place is free for a spare. What made it fail may have begun before, at ``began_s``."""
 
     t_s: float
     drive: str
+    began_s: float = math.inf
+
+    @property
+    def since_s(self) -> float:
+        """The moment from which on it may have failed."""
+        return min(self.began_s, self.t_s)
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from dataclasses import replace
 
+from rackloop.units import counted
 from rackloop_models.disaggregation._history import (
     DriveFailed,
+    Erred,
     History,
     Io,
     Located,
@@ -65,9 +69,10 @@ def the_mapping_service_is_right(history: History) -> Findings:
 
 
 def no_io_is_lost(history: History) -> Findings:
-    """Data is read as it was written, and no client was told that an I/O failed.
+    """Data is read as it was written, and no client was told that an I/O failed, even if it was done when tried again.
 
-    Of one that its client gave up, the time that it took has to be judged: it may be the machine's that all runs on.
+    An error is allowed while its drive moves, and from the moment on at which its drive or server may have failed. Of
+    an I/O that its client gave up, the time that it took has to be judged: it may be the machine's that all runs on.
     """
     ios = history.of(Io)
     given_up = [io for io in ios if io.gave_up]
@@ -85,7 +90,35 @@ def no_io_is_lost(history: History) -> Findings:
         f"{_named(io)} was given up after {io.ended_s - io.began_s:.0f} s; see the longest I/O for whose time that was"
         for io in given_up
     ]
-    return Findings(len(reads), [*failed, *wrong, *unread], unsure)
+    return Findings(len(reads), [*failed, *wrong, *unread, *_unexplained_errors(history)], unsure)
+
+
+def _unexplained_errors(history: History) -> list[str]:
+    """A sentence for each I/O that was answered with an error by a server that was up, and had the drive, all along."""
+    failing = {event.drive: event.since_s for event in history.of(DriveFailed)}
+    failing_at = _moments((event.server, event.since_s) for event in history.of(ServerFailed))
+    back_at = _moments((event.server, event.t_s) for event in history.of(ServerRecovered))
+    well = [
+        replace(stay, since_s=since_s, until_s=min(until_s, failing.get(stay.drive, math.inf)))
+        for stay in history.stays()
+        for since_s, until_s in _alive(stay, failing_at, back_at)
+    ]
+    said = []
+    for io in history.of(Io):
+        errors = [error for error in io.errors if any(_is_within(error, io.drive, stay) for stay in well)]
+        if errors:
+            first = errors[0]
+            said.append(
+                f"{_named(io)} met {counted(len(errors), 'error')} that nothing explains, first from {first.server}, "
+                f"which had {io.drive}, at {first.answered_s:g} s: {first.why}"
+            )
+    return said
+
+
+def _is_within(error: Erred, drive: str, stay: Stay) -> bool:
+    """Whether a request on the drive went to its server and was answered during this stay."""
+    is_there = (stay.drive, stay.server) == (drive, error.server)
+    return is_there and stay.since_s <= error.asked_s and error.answered_s <= stay.until_s
 
 
 def _named(io: Io) -> str:
@@ -97,12 +130,8 @@ def always_mapped_or_moving(drives: tuple[str, ...], within_s: float, history: H
 
     A drive at a server that failed counts as moving from that moment on.
     """
-    failed_at: dict[str, list[float]] = {}
-    for event in history.of(ServerFailed):
-        failed_at.setdefault(event.server, []).append(event.t_s)
-    back_at: dict[str, list[float]] = {}
-    for back in history.of(ServerRecovered):
-        back_at.setdefault(back.server, []).append(back.t_s)
+    failed_at = _moments((event.server, event.t_s) for event in history.of(ServerFailed))
+    back_at = _moments((event.server, event.t_s) for event in history.of(ServerRecovered))
     gone = {event.drive: event.t_s for event in history.of(DriveFailed)}
     began_s = min((mapped.t_s for mapped in history.of(Mapped)), default=0.0)
     broken, seen = [], 0
@@ -118,6 +147,14 @@ def always_mapped_or_moving(drives: tuple[str, ...], within_s: float, history: H
         if ends_s - reached_s > within_s:
             broken.append(f"{drive} was at no server from {reached_s:g} s on")
     return Findings(seen, broken)
+
+
+def _moments(named: Iterable[tuple[str, float]]) -> dict[str, list[float]]:
+    """The moments of each name."""
+    moments: dict[str, list[float]] = {}
+    for name, t_s in named:
+        moments.setdefault(name, []).append(t_s)
+    return moments
 
 
 def _alive(stay: Stay, failed_at: dict[str, list[float]], back_at: dict[str, list[float]]) -> list[tuple[float, float]]:

@@ -26,8 +26,8 @@ class LwfsClient:
 
     ``keeps_servers`` is for designs in which drives stay for minutes: the server of a drive is asked for once, and
     again when it says that the drive is not there any more, up to ``tries`` times with ``pause`` between.
-    ``lookups`` counts how often it was asked for. ``served_by`` is the server that answered last, and ``asked_s`` when
-    the request that it answered went to it, by ``now_s``, or by ``wall_s`` where none is given.
+    ``lookups`` counts how often it was asked for. ``served_by`` is the server that a request went to last, whether it
+    did it or answered with an error, and ``asked_s`` when, by ``now_s``, or by ``wall_s`` where none is given.
     """
 
     def __init__(
@@ -78,16 +78,13 @@ class LwfsClient:
         for left in reversed(range(self._tries)):
             try:
                 server = self._find(drive_id)
-                asked_s = self._now_s()
-                answer = request(self._servers[server])
+                self.served_by, self.asked_s = server, self._now_s()
+                return request(self._servers[server])
             except NotHere:
                 self._server_of.pop(drive_id, None)
                 if not left:
                     raise
                 self._pause()
-            else:
-                self.served_by, self.asked_s = server, asked_s
-                return answer
         raise AssertionError("a client tries once at least")
 
     def _find(self, drive_id: str) -> str:

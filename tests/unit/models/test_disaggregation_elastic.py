@@ -14,7 +14,9 @@ from rackloop.measurement import Verdict
 from rackloop_models.disaggregation import (
     Active,
     Damping,
+    DriveFailed,
     ElasticController,
+    Erred,
     Event,
     History,
     Io,
@@ -22,6 +24,8 @@ from rackloop_models.disaggregation import (
     Load,
     Located,
     Mapped,
+    ServerFailed,
+    ServerRecovered,
     Shape,
     Unmapped,
     another_day,
@@ -198,6 +202,7 @@ def test_drives_that_come_too_late_for_the_load_are_found() -> None:
 
 IO = Io(10.0, 10.1, "d0", "s0", is_write=True, record="r1", crc=7, ok=True, asked_s=10.0)
 READ = replace(IO, began_s=11.0, ended_s=11.1, is_write=False, asked_s=11.0)
+ERROR = Erred(11.4, 11.6, "s0", "EIO")
 MAPPED = Mapped(0.0, "d0", "s0", "p0")
 
 
@@ -251,6 +256,42 @@ def test_io_that_its_client_gave_up_is_for_the_longest_io_to_judge() -> None:
     (judgement,) = (each for each in judged(rules, History([IO, READ, given_up])) if each.rule == rule)
     assert not judgement.broken
     assert "was given up after 20 s; see the longest I/O" in judgement.reason
+
+
+def test_an_io_that_was_answered_with_an_error_is_lost_though_it_was_done_afterwards() -> None:
+    rule = "no I/O is lost"
+    erred = replace(READ, ended_s=11.9, asked_s=11.8, errors=(Erred(11.0, 11.1, "s0", "EIO"), ERROR))
+    assert io_verdict(rule, MAPPED, IO, erred) is Verdict.FAIL
+    assert io_verdict(rule, MAPPED, IO, READ, replace(erred, ok=False, gave_up=True)) is Verdict.FAIL
+    rules = elastic_rules(SHAPE, DAMPING, within_s=MOVE_S, with_io=True)
+    (judgement,) = (each for each in judged(rules, History([MAPPED, IO, erred])) if each.rule == rule)
+    assert judgement.broken == (
+        "read of r1 at 11 s met 2 errors that nothing explains, first from s0, which had d0, at 11.1 s: EIO",
+    )
+
+
+@pytest.mark.parametrize(
+    ("others", "verdict"),
+    [
+        ((ServerFailed(11.5, "s0"),), Verdict.PASS),
+        ((ServerFailed(12.0, "s0", began_s=11.5),), Verdict.PASS),
+        ((ServerFailed(12.0, "s0"),), Verdict.FAIL),
+        ((ServerFailed(11.5, "s1"),), Verdict.FAIL),
+        ((ServerFailed(9.0, "s0"), ServerRecovered(11.5, "s0")), Verdict.PASS),
+        ((ServerFailed(9.0, "s0"), ServerRecovered(11.3, "s0")), Verdict.FAIL),
+        ((DriveFailed(11.5, "d0"),), Verdict.PASS),
+        ((DriveFailed(12.0, "d0", began_s=11.5),), Verdict.PASS),
+        ((DriveFailed(11.5, "d1"),), Verdict.FAIL),
+        ((Unmapped(11.5, "d0", "s0"), Mapped(11.7, "d0", "s1", "p0")), Verdict.PASS),
+        ((Unmapped(11.7, "d0", "s0"), Mapped(11.8, "d0", "s1", "p0")), Verdict.FAIL),
+        ((Unmapped(11.5, "d1", "s0"), Mapped(11.7, "d1", "s1", "p0")), Verdict.FAIL),
+    ],
+)
+def test_an_error_is_explained_by_a_failure_or_a_move_of_its_own_drive(
+    others: tuple[Event, ...], verdict: Verdict
+) -> None:
+    erred = replace(READ, ended_s=11.9, asked_s=11.8, errors=(ERROR,))
+    assert io_verdict("no I/O is lost", MAPPED, IO, *others, erred) is verdict
 
 
 def test_a_rule_that_crashes_is_unknown() -> None:
