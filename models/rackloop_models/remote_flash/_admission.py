@@ -28,6 +28,7 @@ from rackloop_models.drives import (
     TenantsResult,
 )
 from rackloop_models.tenancy import quantile_ns
+from rackloop_oracles.fairness import USED_SHARE
 
 BOUNDS_US = (500.0, 1000.0, 2000.0, 3000.0, 5000.0, 10_000.0)
 WRITE_COST = 10.0
@@ -35,8 +36,6 @@ WRITE_COST = 10.0
 _LEAST_TOKENS, _STEPS_PER_DOUBLING, _STEPS = 50e3, 4, 20
 _WRITE_SHARE = 0.2
 _READER_IOPS = 20e3
-# Poisson arrivals at the whole of what they reserved would queue without bound.
-_USED_SHARE = 0.9
 _KIB_4 = 4096
 
 
@@ -151,7 +150,7 @@ def _tenants(sim: DriveSim, scheduler: dict[str, Any], p95_us: float, count: int
             tenant=Tenant(name=f"reader-{number + 1}", slo=Slo(_READER_IOPS, 100.0, p95_us), read_only=True),
             pattern="random",
             block_bytes=_KIB_4,
-            arrivals=Rate(_USED_SHARE * _READER_IOPS),
+            arrivals=Rate(USED_SHARE * _READER_IOPS),
             region=Region(number * length, length),
         )
         for number in range(count)

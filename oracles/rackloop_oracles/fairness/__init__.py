@@ -18,4 +18,5 @@ from rackloop_oracles.fairness._measures import ratio as ratio
 from rackloop_oracles.fairness._measures import standalone_maximum as standalone_maximum
 from rackloop_oracles.fairness._measures import utilisation as utilisation
 from rackloop_oracles.fairness._measures import within_objective as within_objective
+from rackloop_oracles.fairness._reservation import USED_SHARE as USED_SHARE
 from rackloop_oracles.fairness._shares import TenantShares as TenantShares
