@@ -49,6 +49,11 @@ SCHEDULERS: Mapping[str, Mapping[str, Any]] = {
     "none": {"kind": "none"},
     "parda": {"kind": "parda"},
     "flashfq": {"kind": "flashfq"},
+    # Nine tenths of what the slower drive reads, of which nothing is promised.
+    "reflex": {
+        "kind": "reflex",
+        "curve": [{"p95_us": 100_000, "tokens_per_s": 900, "read_only_tokens_per_s": 900}],
+    },
     # Thresholds in proportion to the slower drive.
     "gimbal": {"kind": "gimbal", "thresh_min_us": 16000, "thresh_max_us": 96000, "rate_min_mib_s": 1},
 }

@@ -124,8 +124,8 @@ def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
 
 
 def _largest(cases: Mapping[str, Sequence[Tenant]]) -> Sequence[Tenant]:
-    """The neighbours with the largest blocks."""
-    return max(cases.values(), key=lambda neighbours: neighbours[0].largest_block_bytes)
+    """The neighbours with the largest blocks, and of these those that write most."""
+    return max(cases.values(), key=lambda of: (of[0].largest_block_bytes, -of[0].workload.read_percent))
 
 
 def test_isolation(
@@ -133,7 +133,7 @@ def test_isolation(
 ) -> None:
     """Measure the victim alone, beside its neighbours and beside the rack's work in every round, case by case."""
     victim, cases, conditions = victim_of(parameters), neighbours_of(parameters), RoundConditions.of(parameters)
-    # What has room for the largest blocks has room for all.
+    # What has room for the largest blocks has room for all, and the switch lets only those write that said so.
     shared_box.prepare([victim, *_largest(cases)], parameters)
     with RackAtWork(rack, labels, shared_box, parameters) as work:
         cases |= {what: [] for what in work.done}

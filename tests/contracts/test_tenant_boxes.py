@@ -113,6 +113,19 @@ def test_tenants_use_the_switch_and_each_writes_its_own_region(
         assert any(session.read(8 * MIB, 8 * MIB))
 
 
+def test_drives_of_tenants_that_only_read_are_filled_past_their_exports(
+    executor: LocalExecutor, drive: WritableDrive
+) -> None:
+    parameters = {**UNPREPARED, "through": "reflex", "active_range": SIZE, "fills": 1}
+    readers = [READER, Tenant("other", READER.workload)]
+    with shared(executor, drive, parameters=parameters) as box:
+        box.prepare(readers, parameters)
+        found = box.rounds({"together": readers}, CONDITIONS, "together")
+    assert min(min(one.bandwidths()) for one in found["together"].values()) > 0
+    with NbdSession(drive, CLOCK) as session:
+        assert any(session.read(0, MIB))
+
+
 def test_tenants_have_a_region_of_each_drive_behind_the_switch(
     executor: LocalExecutor, drive: WritableDrive, tmp_path: Path
 ) -> None:

@@ -124,6 +124,18 @@ def test_a_victim_is_measured_beside_neighbours_with_mixes_of_sizes(rackloop: Co
     assert min(one["value"] for one in beside) > 0
 
 
+def test_neighbours_read_in_one_case_and_write_in_another_through_the_switch(rackloop: CommandLine) -> None:
+    cases = {"through": "gimbal", "neighbour_read_percents": "100,0", "neighbour_iodepths": "4"}
+    measured = measured_by(rackloop, "isolation", cases).tests()["tenancy/isolation::isolation"]["measurements"]
+    bandwidths = {
+        one["labels"]["when"]: one["value"]
+        for one in measured
+        if one["name"] == "tenant.bandwidth" and one["labels"]["tenant"] == "neighbour1"
+    }
+    assert bandwidths.keys() == {"128 KiB 100/0 depth 4", "128 KiB 0/100 depth 4"}
+    assert min(bandwidths.values()) > 0
+
+
 def test_tenants_are_measured_while_the_rack_is_at_work(rackloop: CommandLine) -> None:
     # A drive for each tenant: a rebuild reads all of them.
     tenants = {"tenants": "2", "drives": "d01,d02", "blocks": "64 KiB", "iodepths": "4"}

@@ -25,7 +25,8 @@ class SwitchedTenant:
 
     ``weight`` is its share relative to the others', for Parda and FlashFQ. ``slo`` is the objective of a
     latency-critical tenant of ReFlex: ``iops`` of 4 KiB, ``read_percent`` and ``p95_us``. ``drive`` is the id of that
-    drive, which may be left out where the switch has one.
+    drive, which may be left out where the switch has one. The export of a tenant that is ``read_only`` cannot be
+    written; where all are, ReFlex has more to promise.
     """
 
     name: str
@@ -34,12 +35,14 @@ class SwitchedTenant:
     weight: float = 1.0
     slo: Mapping[str, float] | None = None
     drive: str | None = None
+    read_only: bool = False
 
     def fields(self) -> dict[str, Any]:
         """The entry of the configuration."""
         region = {"offset": self.offset_bytes, "bytes": self.size_bytes}
         of_drive = {} if self.drive is None else {"drive": self.drive}
-        return {"name": self.name, **of_drive, "region": region, "weight": self.weight, "slo": self.slo}
+        told = {"weight": self.weight, "slo": self.slo, "read_only": self.read_only}
+        return {"name": self.name, **of_drive, "region": region, **told}
 
 
 def _entry(drive: WritableDrive) -> dict[str, Any]:

@@ -58,11 +58,21 @@ def test_several_drives_are_told_by_their_ids_and_each_is_permitted_by_its_seria
 
 def test_tenants_have_their_regions_weights_and_objectives() -> None:
     slo = {"iops": 500.0, "read_percent": 100.0, "p95_us": 2000.0}
-    tenants = [SwitchedTenant("a", 0, 4096, weight=2, slo=slo), SwitchedTenant("b", 4096, 8192, drive="d01")]
+    tenants = [
+        SwitchedTenant("a", 0, 4096, weight=2, slo=slo),
+        SwitchedTenant("b", 4096, 8192, drive="d01", read_only=True),
+    ]
     made = configuration({"d01": {"kind": "memory"}}, {"kind": "reflex"}, tenants, control="/c", nbd="/n")
     assert made["drives"] == [{"name": "d01", "kind": "memory"}]
     assert (made["schema"], made["control"], made["nbd"], made["scheduler"]) == (1, "/c", "/n", {"kind": "reflex"})
     assert made["tenants"] == [
-        {"name": "a", "region": {"offset": 0, "bytes": 4096}, "weight": 2, "slo": slo},
-        {"name": "b", "drive": "d01", "region": {"offset": 4096, "bytes": 8192}, "weight": 1.0, "slo": None},
+        {"name": "a", "region": {"offset": 0, "bytes": 4096}, "weight": 2, "slo": slo, "read_only": False},
+        {
+            "name": "b",
+            "drive": "d01",
+            "region": {"offset": 4096, "bytes": 8192},
+            "weight": 1.0,
+            "slo": None,
+            "read_only": True,
+        },
     ]
