@@ -68,10 +68,15 @@ class BesideNeighbours:
 
 
 @styled
-def tenant_shares(tenants: Sequence[TenantShare], overall: Sequence[tuple[str, Figured]], source: Source) -> Figure:
+def tenant_shares(
+    tenants: Sequence[TenantShare],
+    overall: Sequence[tuple[str, Figured]],
+    source: Source,
+    meanwhile: str = "nothing",
+) -> Figure:
     """Each tenant's bandwidth with its ideal, an equal part of what it has alone; beside it, the one over the other.
 
-    ``overall`` are the figures of all tenants, by name.
+    ``overall`` are the figures of all tenants, by name; ``meanwhile`` is the work of the rack while all were together.
     """
     figure = blank(max(9.6, 3.6 + 1.3 * len(tenants)), 4.9)
     left, right = figure.subplots(1, 2)
@@ -101,7 +106,7 @@ def tenant_shares(tenants: Sequence[TenantShare], overall: Sequence[tuple[str, F
         _name_tenants(axes, [one.name for one in tenants])
     figure.suptitle(source.title("Shares of tenants"), x=0.012, ha="left", fontweight="bold")
     said = "; ".join(f"{name} {_said(of)}" for name, of in overall)
-    put_caption(figure, source.caption(f"{said}." if said else "", _INTERVALS), shown(left))
+    put_caption(figure, source.caption(f"Meanwhile: {meanwhile}.", f"{said}." if said else "", _INTERVALS), shown(left))
     return figure
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from matplotlib.figure import Figure
 
@@ -30,6 +31,7 @@ _OVERALL = {
     "fairness.utilisation": "utilisation",
 }
 _ALONE, _TOGETHER = "alone", "together"
+_NOTHING = "nothing"
 _TENANT = frozenset({"tenant", "block", "mix", "outstanding"})
 
 Drawing = tuple[str, Callable[[], Figure]]
@@ -40,9 +42,9 @@ def tenancy_drawings(test: TestRecord, source: Source) -> Iterator[Drawing]:
     if test.verdict is Verdict.UNKNOWN:
         reason = (test.reason or "no reason was given").split("; ")[0]
         source = replace(source, doubt=f"Verdict unknown, so that nothing here is proven: {reason}.")
-    if shares := _shares(test):
-        overall = [(words, of) for name, words in _OVERALL.items() for _, of in _means(test, name)]
-        yield "Shares of tenants", lambda: tenant_shares(shares, overall, source)
+    for meanwhile, shares in _shares(test).items():
+        title = "Shares of tenants" if meanwhile == _NOTHING else f"Shares of tenants, meanwhile {meanwhile}"
+        yield title, partial(tenant_shares, shares, _overall(test, meanwhile), source, meanwhile)
     if cases := _cases(test):
         yield "A tenant beside its neighbours", lambda: isolation_sheet(cases, source)
     if latencies := _latencies(test):
@@ -60,14 +62,33 @@ def _means(test: TestRecord, name: str) -> list[tuple[Measured, Figured]]:
     return list(found.values())
 
 
-def _shares(test: TestRecord) -> list[TenantShare]:
+def _meanwhile(one: Measured) -> str:
+    """The work of the rack while this was measured."""
+    return one.labels.get("meanwhile", _NOTHING)
+
+
+def _shares(test: TestRecord) -> dict[str, list[TenantShare]]:
+    """The shares of tenants, by the work of the rack meanwhile: each is a phase of its own."""
     bandwidths = {(one.labels.get("tenant"), one.labels.get("when")): of.value for one, of in _means(test, BANDWIDTH)}
+    found: dict[str, list[TenantShare]] = {}
+    for one, f_util in _means(test, F_UTIL):
+        if one.labels.keys() >= _TENANT:
+            meanwhile, tenant = _meanwhile(one), one.labels["tenant"]
+            alone = tenant, _ALONE
+            together = tenant, _TOGETHER if meanwhile == _NOTHING else f"{_TOGETHER}, {meanwhile}"
+            if {alone, together} <= bandwidths.keys():
+                share = TenantShare(_name(one), bandwidths[alone], bandwidths[together], f_util)
+                found.setdefault(meanwhile, []).append(share)
+    return found
+
+
+def _overall(test: TestRecord, meanwhile: str) -> list[tuple[str, Figured]]:
+    """The figures of all tenants in one phase, by words."""
     return [
-        TenantShare(_name(one), bandwidths[tenant, _ALONE], bandwidths[tenant, _TOGETHER], f_util)
-        for one, f_util in _means(test, F_UTIL)
-        if one.labels.keys() >= _TENANT
-        for tenant in (one.labels["tenant"],)
-        if {(tenant, _ALONE), (tenant, _TOGETHER)} <= bandwidths.keys()
+        (words, of)
+        for name, words in _OVERALL.items()
+        for one, of in _means(test, name)
+        if _meanwhile(one) == meanwhile
     ]
 
 

@@ -169,6 +169,33 @@ def test_a_run_draws_what_it_measured(tmp_path: Path) -> None:
     assert names == ["Shares of tenants: fair share (simulated)", "Latency of tenants: fair share (simulated)"]
 
 
+def test_the_shares_while_the_rack_is_at_work_are_a_figure_of_their_own(tmp_path: Path) -> None:
+    works = {"nothing": (200e6, 1.0), "remaps": (60e6, 0.3), "rebuilds": (20e6, 0.1)}
+    example = ExampleRun(tmp_path / "run")
+    example.start(TEST, "share a drive")
+    for tenant in ("t1", "t2"):
+        labels = {"tenant": tenant, "block": "4 KiB", "mix": "100/0", "outstanding": "32"}
+        example.write(measured("tenant.bandwidth", "B/s", 400e6, **labels, when="alone"))
+        for work, (bandwidth, f_util) in works.items():
+            when = "together" if work == "nothing" else f"together, {work}"
+            example.write(measured("tenant.bandwidth", "B/s", bandwidth, **labels, when=when))
+            example.write(measured("tenant.f_util", "1", f_util, **labels, meanwhile=work))
+    for work, (_, f_util) in works.items():
+        example.write(measured("fairness.jain", "1", f_util, meanwhile=work))
+    example.finish(TEST)
+    (test,) = read_run(example.close()).tests
+    drawn = dict(tenancy_drawings(test, SOURCE))
+    named = ["Shares of tenants", *(f"Shares of tenants, meanwhile {work}" for work in ("remaps", "rebuilds"))]
+    assert list(drawn) == named
+    for (work, (bandwidth, f_util)), draw in zip(works.items(), drawn.values(), strict=True):
+        figure = draw()
+        left, _ = figure.axes
+        assert [bar.get_height() for bar in left.patches] == pytest.approx([bandwidth / 1e6] * 2)  # type: ignore[attr-defined]
+        ideals = [line for lines in left.collections for line in lines.get_segments()]  # type: ignore[attr-defined]
+        assert [line[0][1] for line in ideals] == pytest.approx([200, 200]), "alone over the number of tenants"
+        assert f"Meanwhile: {work}. Jain index {f_util:.3g} (" in caption_of(figure)
+
+
 def test_a_run_draws_the_neighbours_of_a_victim(tmp_path: Path) -> None:
     example = ExampleRun(tmp_path / "run")
     example.start(TEST, "be left alone")
