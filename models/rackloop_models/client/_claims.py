@@ -9,6 +9,7 @@ from rackloop_models.client._cells import Cell
 from rackloop_models.client._measure import StoreOutcome
 from rackloop_models.tenancy import Claim
 
+_GIMBAL = "gimbal"
 _OTHERS = ("reflex", "parda", "flashfq")
 OutcomesByCell = Mapping[Cell, Sequence[StoreOutcome]]
 
@@ -52,17 +53,31 @@ def _claim(
         factors = {
             mix: ours / theirs
             for mix, cells in found.items()
-            if (ours := _of(cells, "gimbal", figure)) is not None and (theirs := _of(cells, other, figure))
+            if (ours := _of(cells, _GIMBAL, figure)) is not None and (theirs := _of(cells, other, figure))
         }
         if factors:
             told.append(
                 f"over {other} " + ", ".join(f"{said(factor)} ({mix.upper()})" for mix, factor in factors.items())
             )
-    return Claim(claim, published, "; ".join(told) or "not measured", None)
+    told = told or ["not measured"]
+    left_out = [
+        f"{kind} ({mix.upper()})"
+        for kind in (_GIMBAL, *_OTHERS)
+        for mix, cells in found.items()
+        if _whole(cells, kind) and _of(cells, kind, figure) is None
+    ]
+    if left_out:
+        told.append(f"left out, with a client that completed no get: {', '.join(left_out)}")
+    return Claim(claim, published, "; ".join(told), None)
 
 
 def _of(cells: OutcomesByCell, kind: str, figure: Callable[[Sequence[StoreOutcome]], float | None]) -> float | None:
-    """The figure of the whole client on a scheduler, the first of its kind; None where it was not run."""
+    """The figure of the whole client on a scheduler; None where it was not run, or has none."""
+    outcomes = _whole(cells, kind)
+    return figure(outcomes) if outcomes else None
+
+
+def _whole(cells: OutcomesByCell, kind: str) -> Sequence[StoreOutcome]:
+    """The outcomes of the whole client on a scheduler, the first of its kind; none where it was not run."""
     whole = (of for cell, of in cells.items() if cell.ablation is None and cell.parameters["kind"] == kind)
-    outcomes = next(whole, None)
-    return None if outcomes is None else figure(outcomes)
+    return next(whole, ())

@@ -39,14 +39,19 @@ class StoreOutcome:
     clients: tuple[StoreClientResult, ...]
 
     def worst_get_ns(self, quantile: str) -> float | None:
-        """A quantile of the latency of gets, of that client for which it is longest."""
-        found = [getattr(one.gets.latency_ns, quantile) for one in self.clients if one.gets.latency_ns is not None]
-        return max(found, default=None)
+        """A quantile of the latency of gets, of that client for which it is longest; None where one completed none."""
+        return max(self._gets_ns(quantile), default=None)
 
     def mean_get_ns(self, quantile: str) -> float | None:
-        """The mean over clients of a quantile of the latency of gets."""
-        found = [getattr(one.gets.latency_ns, quantile) for one in self.clients if one.gets.latency_ns is not None]
+        """The mean over clients of a quantile of the latency of gets; None where one completed none."""
+        found = self._gets_ns(quantile)
         return sum(found) / len(found) if found else None
+
+    def _gets_ns(self, quantile: str) -> list[float]:
+        """Of each client; empty where one completed none, which waited longer than is known."""
+        found = [one.gets.latency_ns for one in self.clients]
+        known = [float(getattr(latency, quantile)) for latency in found if latency is not None]
+        return known if len(known) == len(found) else []
 
     @property
     def second_replica_share(self) -> float | None:

@@ -86,13 +86,13 @@ class Outcome:
         return exceedance(merged(tenant.latency_buckets for tenant in self.of_kind(kind)))
 
     def worst_ns(self, quantile: str, kind: str | None = None) -> float | None:
-        """A quantile of latency of that tenant, of all or of a kind, for which it is longest."""
-        found = [
-            float(getattr(tenant.latency_ns, quantile))
-            for tenant in self.tenants
-            if tenant.latency_ns is not None and kind in (None, tenant.kind)
-        ]
-        return max(found, default=None)
+        """A quantile of latency of that tenant, of all or of a kind, for which it is longest.
+
+        None where one of them completed nothing with some seed: it waited longer than is known.
+        """
+        found = [tenant.latency_ns for tenant in self.tenants if kind in (None, tenant.kind)]
+        known = [float(getattr(latency, quantile)) for latency in found if latency is not None]
+        return max(known) if known and len(known) == len(found) else None
 
 
 @dataclass(frozen=True)

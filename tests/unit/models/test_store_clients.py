@@ -9,12 +9,14 @@ import pytest
 
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput
-from rackloop_models.client import Setup, stores
+from rackloop_cli.model.store import _get_ns
+from rackloop_models.client import Cell, Setup, StoreOutcome, store_claims, stores
 from rackloop_models.drives import (
     BlobStore,
     BlobStoreResult,
     DriveSim,
     Experiment,
+    Latency,
     Operations,
     State,
     StoreClientResult,
@@ -87,3 +89,24 @@ def test_shares_are_of_what_one_has_alone() -> None:
 def test_clients_that_complete_nothing_are_refused(rates: tuple[float, float], said: str) -> None:
     with pytest.raises(BadInput, match=said):
         found(*rates)
+
+
+def outcome(scheduler: str, *gets_ns: int | None) -> StoreOutcome:
+    """An outcome of clients whose gets took so long; None is a client that completed none."""
+    gets = [
+        NOTHING if ns is None else Operations(count=1, latency_ns=Latency(ns, ns, ns, ns, ns, ns, ns)) for ns in gets_ns
+    ]
+    clients = tuple(replace(CLIENT, gets=one) for one in gets)
+    return StoreOutcome(Cell(scheduler, {"kind": scheduler}), 10.0, 10.0, (1.0, 1.0), 1.0, clients)
+
+
+def test_a_client_without_a_get_leaves_no_latency_and_makes_none_better() -> None:
+    served, starved = outcome("reflex", 100, 300), outcome("gimbal", 100, None)
+    assert (served.worst_get_ns("p99_9"), served.mean_get_ns("p99_9")) == (300, 200)
+    assert starved.worst_get_ns("p99_9") is starved.mean_get_ns("p99_9") is None
+    quick = outcome("gimbal", 50, 50)
+    assert (_get_ns([quick, served], "p99_9"), _get_ns([quick, starved], "p99_9")) == (125, None), "seeds of a cell"
+    found = {mix: {one.cell: [one] for one in (gimbal, served)} for mix, gimbal in (("a", quick), ("b", starved))}
+    throughput, tail = store_claims(found)
+    assert throughput.ours == "over reflex x1.00 (A), x1.00 (B)"
+    assert tail.ours == "over reflex 75.0% less (A); left out, with a client that completed no get: gimbal (B)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from rackloop.abilities import Completed
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput
 from rackloop.lab import Profile, load_profile
+from rackloop_cli.model.tenancy_files import outcomes_table
 from rackloop_models.drives import (
     Bursts,
     Cores,
@@ -264,6 +265,26 @@ def test_claims_tell_order_and_what_a_factor_is_of() -> None:
     assert tail.ours == "75.0% less, of reflex (sizes, clean, 4 tenants)"
     # What the published ones are of is not known, and a key-value store was not run.
     assert [found[name].agrees for name in (*list(found)[3:],)] == [None] * 4
+
+
+def test_a_starved_tenant_has_no_tail_and_makes_none_better() -> None:
+    whole = outcomes_of(Host(), SIZES, schedulers=("reflex", "parda", "gimbal"))
+    *served, last = whole[-1].tenants
+    starved = replace(whole[-1], tenants=(*served, replace(last, latency_ns=None)))
+    assert starved.worst_ns("p99_9") is starved.worst_ns("p99_9", last.kind) is None
+    assert starved.worst_ns("p99_9", served[0].kind) == 100
+    assert [row.endswith("| - | - | - |") for row in outcomes_table([starved, whole[0]])] == [False, False, True, False]
+    place = "(sizes, clean, 4 tenants)"
+    left_out = "; left out, with a tenant that completed nothing:"
+    assert tail_of([*whole[:-1], starved]) == f"not measured{left_out} gimbal {place}"
+    other = replace(whole[0], tenants=(*served, replace(last, latency_ns=None)))
+    assert tail_of([other, *whole[1:]]) == f"75.0% less, of parda {place}{left_out} reflex {place}"
+    assert "left out" not in tail_of(whole)
+
+
+def tail_of(outcomes: Sequence[Outcome]) -> str:
+    """The words on the claim of tail latency."""
+    return next(one.ours for one in claims(outcomes) if one.claim == "tail latency (p99.9), up to")
 
 
 def test_claims_of_what_was_not_measured_are_unknown() -> None:

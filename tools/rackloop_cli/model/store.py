@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import nan
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -153,8 +154,10 @@ def _by_mix(runs: Iterable[Run]) -> dict[str, dict[Cell, list[StoreOutcome]]]:
 
 
 def _mean(outcomes: Iterable[StoreOutcome], figure: Callable[[StoreOutcome], float | None]) -> float | None:
-    values = [value for one in outcomes if (value := figure(one)) is not None]
-    return fmean(values) if values else None
+    """The mean over seeds; None where one has no figure."""
+    values = [figure(one) for one in outcomes]
+    known = [value for value in values if value is not None]
+    return fmean(known) if known and len(known) == len(values) else None
 
 
 def _rate(outcomes: Iterable[StoreOutcome]) -> float:
@@ -253,7 +256,8 @@ def _parts_figure(found: Mapping[str, Mapping[str, Sequence[StoreOutcome]]], cap
 
     panels = [
         panel("Operations/s", _rate),
-        panel("p99.9 of gets", lambda outcomes: _get_ns(outcomes, "p99_9") or 0.0),
+        # No bar where there is no figure: one of no height would be the best.
+        panel("p99.9 of gets", lambda outcomes: _get_ns(outcomes, "p99_9") or nan),
     ]
     title = "A key-value store's client without its parts (simulated)"
     return tenant_bars(panels, title, "The whole client = 1", caption, ideal=1.0)

@@ -215,7 +215,10 @@ def _tail(found: Found) -> Figure:
         )
         for scenario, outcomes in _by_scenario(found).items()
     ]
-    caption = _caption(found, "Quantiles of that tenant for which they are longest, from arrival to completion.")
+    said = ["Quantiles of that tenant for which they are longest, from arrival to completion."]
+    if any(not quantiles for panel in panels for quantiles in panel.schedulers.values()):
+        said.append("None where a tenant completed nothing.")
+    caption = _caption(found, *said)
     return tail_ranges(panels, "Tail latency of schedulers (simulated)", caption)
 
 
