@@ -296,7 +296,8 @@ def _time_lines(found: Found) -> Figure:
     from rackloop_reports.plots import line_panels
 
     panels = [panel for line in found.time_lines for panel in _time_line(line)]
-    caption = _caption(found, "Four readers of 4 KiB all the time, four writers of 4 KiB from 1 s to 3 s.")
+    said = "Four readers of 4 KiB all the time, four writers of 4 KiB from 1 s to 3 s."
+    caption = _caption(found, said, of_scenarios=False)
     return line_panels(panels, "Gimbal over time (simulated)", caption)
 
 
