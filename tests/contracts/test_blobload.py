@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ CONFIG = {
     "scheduler": {"kind": "gimbal"},
     "tenants": [{"name": "a"}],
 }
+ONE_REPLICA = {"replicas": 1, "unit_bytes": 1 << 20, "blob_bytes": 128 << 10}
 
 
 @contextmanager
@@ -114,8 +116,32 @@ def test_an_export_that_may_not_be_written_is_refused() -> None:
 
 def test_an_export_without_its_switch_is_not_written() -> None:
     with two_switches() as switches:
-        text = document(switches).replace('"tenant": "a"', '"tenant": "b"')
+        text = document(switches).replace('"tenant": "a"', '"tenant": "b"').replace("nbd+unix:///a?", "nbd+unix:///b?")
         done = blobload(text)
         assert all(switch.state()["drives"][0]["scheduler"]["tenants"] == [] for switch in switches)
     assert done.returncode == 2
     assert "the switch has no tenant of this name" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "said"),
+    [
+        (SIZE_BYTES, "the tenant had 0 connections there before, and 0 with that to the export"),
+        (2 * SIZE_BYTES, "its export has 33554432 bytes, and the tenant's region there 16777216"),
+    ],
+)
+def test_an_export_of_another_switch_is_not_written(size_bytes: int, said: str) -> None:
+    larger = CONFIG | {"drive": {"kind": "memory", "bytes": size_bytes}}
+    with running_switch(CONFIG) as checked, running_switch(larger) as other:
+        done = blobload(document([replace(checked, nbd=other.nbd)], layout=ONE_REPLICA))
+        written = [switch.tenant("a")["latency"]["write"]["drive_ns"]["n"] for switch in (checked, other)]
+    assert (done.returncode, done.stdout, written) == (2, "", [0, 0])
+    assert f"{other.uri('a')} is not of this switch: {said}" in done.stderr
+
+
+def test_an_export_of_another_tenant_is_not_written() -> None:
+    with running_switch(CONFIG | {"tenants": [{"name": "a"}, {"name": "b"}]}) as switch:
+        done = blobload(document([switch], layout=ONE_REPLICA).replace("nbd+unix:///a?", "nbd+unix:///b?"))
+        written = [switch.tenant(name)["latency"]["write"]["drive_ns"]["n"] for name in "ab"]
+    assert (done.returncode, done.stdout, written) == (2, "", [0, 0])
+    assert 'drive "a": uri: its export is "b"; name that of the tenant' in done.stderr

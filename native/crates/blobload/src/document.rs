@@ -84,7 +84,13 @@ impl Document {
             }
         }
         for drive in &document.drives {
-            drive.parsed_uri()?;
+            let export = drive.parsed_uri()?.export;
+            if export != drive.tenant {
+                return Err(format!(
+                    "drive {:?}: uri: its export is {export:?}; name that of the tenant",
+                    drive.tenant
+                ));
+            }
         }
         Ok(document)
     }
@@ -108,6 +114,11 @@ mod tests {
                 "drives",
                 json!([{"uri": "ftp://x", "control": "c", "tenant": "a"}]),
                 "drive \"a\": uri",
+            ),
+            (
+                "drives",
+                json!([{"uri": "nbd+unix:///b?socket=/x", "control": "/c", "tenant": "a"}]),
+                "drive \"a\": uri: its export is \"b\"",
             ),
             ("tree", json!({"depth": 1}), "unknown field `depth`"),
         ] {

@@ -1,5 +1,6 @@
 //! blobload: a key-value store on exports of storage switches, under load.
 
+mod control;
 mod credits;
 mod document;
 mod drive;

@@ -9,6 +9,7 @@ use realtime::now_ns;
 use schedulers::{Operation, Outcome};
 use serde_json::{json, Value};
 
+use crate::control::Check;
 use crate::credits::{self, Told};
 use crate::document::Document;
 use crate::drive::{Answered, Drive};
@@ -45,13 +46,15 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Connect to every drive.
+    /// Connect to every drive, each the export of the tenant that it names.
     pub fn new(document: &'a Document) -> Result<Self, String> {
         let mut drives = Vec::new();
         let (sender, credits) = channel();
         for (of, number) in document.drives.iter().zip(0..) {
-            credits::check(of)?;
-            drives.push(Drive::connect(of)?);
+            let check = Check::begin(of)?;
+            let drive = Drive::connect(of)?;
+            check.end(drive.bytes)?;
+            drives.push(drive);
             credits::follow(of.clone(), DriveId(number), sender.clone());
         }
         let pool: Vec<_> = document
