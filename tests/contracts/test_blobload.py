@@ -107,6 +107,26 @@ def test_bad_input_is_refused(changes: dict[str, Any], said: str) -> None:
     assert said in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("places", "said"), [([0, 0, 1], "drives 0 and 1 are one"), ([0, 1, 0], "drives 0 and 2 are one")]
+)
+def test_one_export_as_two_drives_is_refused(places: list[int], said: str) -> None:
+    with two_switches() as switches:
+        done = blobload(document([switches[place] for place in places]))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f'{said}, tenant "a" of {switches[0].control}: name each once' in done.stderr
+
+
+def test_one_tenant_by_another_path_is_no_other_drive(tmp_path: Path) -> None:
+    with running_switch(CONFIG) as switch:
+        linked = replace(switch, nbd=tmp_path / "nbd", control=tmp_path / "control")
+        linked.nbd.symlink_to(switch.nbd)
+        linked.control.symlink_to(switch.control)
+        done = blobload(document([switch, linked]))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "drives 0 and 1 are one" in done.stderr
+
+
 def test_an_export_that_may_not_be_written_is_refused() -> None:
     with running_switch(CONFIG | {"tenants": [{"name": "a", "read_only": True}]}) as switch:
         done = blobload(document([switch], layout={"replicas": 1}))

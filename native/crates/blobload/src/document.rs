@@ -92,7 +92,35 @@ impl Document {
                 ));
             }
         }
+        document.require_different_drives()?;
         Ok(document)
+    }
+
+    /// Require that no two drives are one: two replicas would lie on the same bytes, and blobs overwrite one another.
+    fn require_different_drives(&self) -> Result<(), String> {
+        let mut exports: Vec<NbdUri> = Vec::new();
+        let mut tenants = Vec::new();
+        for (number, drive) in self.drives.iter().enumerate() {
+            let export = drive.parsed_uri()?;
+            // A link to a socket leads to the same switch; what does not exist is refused when it is connected to.
+            let control = drive.control.canonicalize();
+            let tenant = (
+                control.unwrap_or_else(|_| drive.control.clone()),
+                &drive.tenant,
+            );
+            let same_export = exports.iter().position(|one| *one == export);
+            let same = same_export.or_else(|| tenants.iter().position(|one| *one == tenant));
+            if let Some(earlier) = same {
+                return Err(format!(
+                    "drives {earlier} and {number} are one, tenant {:?} of {}: name each once",
+                    drive.tenant,
+                    drive.control.display()
+                ));
+            }
+            exports.push(export);
+            tenants.push(tenant);
+        }
+        Ok(())
     }
 }
 
@@ -119,6 +147,19 @@ mod tests {
                 "drives",
                 json!([{"uri": "nbd+unix:///b?socket=/x", "control": "/c", "tenant": "a"}]),
                 "drive \"a\": uri: its export is \"b\"",
+            ),
+            (
+                "drives",
+                json!([{"uri": "nbd+unix:///a?socket=/x", "control": "/c", "tenant": "a"},
+                       {"uri": "nbd+unix:///a?socket=/y", "control": "/d", "tenant": "a"},
+                       {"uri": "nbd+unix:///a?socket=%2Fx", "control": "/e", "tenant": "a"}]),
+                "drives 0 and 2 are one",
+            ),
+            (
+                "drives",
+                json!([{"uri": "nbd+unix:///a?socket=/x", "control": "/c", "tenant": "a"},
+                       {"uri": "nbd://host/a", "control": "/c", "tenant": "a"}]),
+                "drives 0 and 1 are one",
             ),
             ("tree", json!({"depth": 1}), "unknown field `depth`"),
         ] {
