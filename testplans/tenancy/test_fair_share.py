@@ -26,6 +26,7 @@ from rackloop_fixtures import (
     shared_drives,
     sharing_s,
     tenants_of,
+    terms_of,
     totals,
 )
 from rackloop_oracles.fairness import TenantShares, standalone_maximum
@@ -148,6 +149,7 @@ def test_fair_share(
             maxima,
             {name: phase.bandwidths(window) for name, phase in found[when].items()},
             shared_box.seed,
+            terms_of(tenants, parameters),
         )
         for name, f_util in shares.f_utils().items():
             labels_of = {**alone[name].tenant.labels, **of_box, "meanwhile": what}

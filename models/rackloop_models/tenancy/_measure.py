@@ -26,7 +26,7 @@ from rackloop_models.drives import (
 from rackloop_models.tenancy._distribution import Buckets, Exceedance, exceedance, merged
 from rackloop_models.tenancy._scenarios import Condition, Scenario
 from rackloop_models.tenancy._shares import Figure, Shares, shares_of
-from rackloop_oracles.fairness import standalone_maximum
+from rackloop_oracles.fairness import Terms, standalone_maximum
 
 STATES: dict[Condition, State] = {"clean": State.FILLED, "fragmented": State.FRAGMENTED}
 _AS_NEW = Sanitize(name="as new")
@@ -130,7 +130,12 @@ def measured(
     cells = [cell for seed in sims for key in keys for cell in _cells(seed, *key, size_bytes, list(schedulers))]
     found = _run(sims, cells, schedulers, timing, deadline, progress)
     return tuple(
-        _outcome([cell for cell in cells if (cell.scenario, cell.count) == key], name, found)
+        _outcome(
+            [cell for cell in cells if (cell.scenario, cell.count) == key],
+            name,
+            found,
+            _terms(key[0], schedulers[name], timing),
+        )
         for key in keys
         for name in schedulers
     )
@@ -206,7 +211,13 @@ def _experiment(cell: _Cell, schedulers: Mapping[str, Mapping[str, Any]], timing
     )
 
 
-def _outcome(cells: Sequence[_Cell], scheduler: str, found: Mapping[_Cell, TenantsResult]) -> Outcome:
+def _terms(scenario: Scenario, scheduler: Mapping[str, Any], timing: Timing) -> dict[str, Terms]:
+    return {kind.name: kind.terms(scheduler["kind"], timing.warm_up_s) for kind in scenario.kinds}
+
+
+def _outcome(
+    cells: Sequence[_Cell], scheduler: str, found: Mapping[_Cell, TenantsResult], terms: Mapping[str, Terms]
+) -> Outcome:
     """The outcome of a scheduler, of the cells of a scenario and a number of tenants over all seeds."""
     together = [cell for cell in cells if cell.alone is None and cell.scheduler == scheduler]
     scenario, count = together[0].scenario, together[0].count
@@ -224,7 +235,7 @@ def _outcome(cells: Sequence[_Cell], scheduler: str, found: Mapping[_Cell, Tenan
             f"scenario {scenario.name}: no tenant is served in the measured time, all together, by {scheduler} with "
             f"seed {idle[0]}; measure for longer, or give the scheduler other parameters"
         )
-    shares: Shares = shares_of(kinds, alone, rates, seed=together[0].seed)
+    shares: Shares = shares_of(kinds, alone, rates, seed=together[0].seed, terms=terms)
     results = [found[one].tenants for one in together]
     tenants = tuple(
         TenantOutcome(

@@ -22,6 +22,7 @@ from rackloop_models.drives import (
     WeightedOperation,
     WeightedSize,
 )
+from rackloop_oracles.fairness import WEIGHING_SCHEDULERS, Terms
 
 Condition = Literal["clean", "fragmented"]
 CONDITIONS: tuple[Condition, ...] = ("clean", "fragmented")
@@ -70,6 +71,15 @@ class TenantKind:
         if self.operations is not None:
             return all(one.operation == "read" for one in self.operations)
         return self.trace is None and self.read_percent == 100.0
+
+    def terms(self, scheduler: str, warm_up_s: float) -> Terms:
+        """The terms on which it shares a drive through a scheduler of this kind, measured after a warm-up.
+
+        Its demand is bounded unless it is a closed loop that is there, without pauses, for all that is measured.
+        """
+        comes_and_goes = self.bursts is not None or self.joins_s > warm_up_s or self.leaves_s is not None
+        weight = self.weight if scheduler in WEIGHING_SCHEDULERS else 1.0
+        return Terms(weight, is_bounded=comes_and_goes or not isinstance(self.arrivals, Depth))
 
     def load(self, name: str, region: Region) -> TenantLoad:
         """The load of one tenant."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rackloop.measurement import Interval
-from rackloop_oracles.fairness import RoundRatio, Rounds, TenantShares, f_util
+from rackloop_oracles.fairness import RoundRatio, Rounds, TenantShares, Terms, f_util
 
 Rows = Sequence[Sequence[float]]
 
@@ -38,8 +38,10 @@ class Shares:
     kinds: Mapping[str, Figure]
 
 
-def shares_of(kinds: Sequence[str], alone: Rows, together: Rows, seed: int) -> Shares:
-    """The measures of tenants of ``kinds``, from bandwidths in a row for each seed.
+def shares_of(
+    kinds: Sequence[str], alone: Rows, together: Rows, seed: int, terms: Mapping[str, Terms] | None = None
+) -> Shares:
+    """The measures of tenants of ``kinds``, from bandwidths in a row for each seed; ``terms`` are those of kinds.
 
     Seeds are drawn again with replacement as the fairness oracle draws rounds, alone and together at once; ``seed``
     gives the same draws again. Raises ValueError where a tenant alone did nothing.
@@ -47,7 +49,10 @@ def shares_of(kinds: Sequence[str], alone: Rows, together: Rows, seed: int) -> S
     before, after = np.asarray(alone, dtype=np.float64), np.asarray(together, dtype=np.float64)
     names = [str(place) for place in range(len(kinds))]
     of_all = TenantShares(
-        dict(zip(names, before.T.tolist(), strict=True)), dict(zip(names, after.T.tolist(), strict=True)), seed
+        dict(zip(names, before.T.tolist(), strict=True)),
+        dict(zip(names, after.T.tolist(), strict=True)),
+        seed,
+        {name: (terms or {}).get(kind, Terms()) for name, kind in zip(names, kinds, strict=True)},
     )
     rounds = Rounds(np.hstack([before, after]).tolist(), seed)
     return Shares(

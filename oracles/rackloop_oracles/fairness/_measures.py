@@ -38,6 +38,7 @@ def f_util(alone: Array, together: Array) -> Array:
 
     f-Util(i) = bandwidth_i / (standalone maximum_i / number of tenants), ideally 1: Min et al., Gimbal, SIGCOMM 2021,
     section 5.1. So a tenant of large reads is held against large reads, and one of small writes against small writes.
+    Neither a weight nor a bounded demand is in it: an index of tenants that have one is of :func:`compared_shares`.
     """
     _require_positive("the standalone maximum of each tenant", alone)
     return np.asarray(together * alone.shape[-1] / alone)

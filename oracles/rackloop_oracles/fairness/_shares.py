@@ -9,23 +9,30 @@ import numpy as np
 
 from rackloop_oracles.fairness._bootstrap import RoundRatio, Rounds
 from rackloop_oracles.fairness._measures import Array, Measure, f_util, jain_index, min_max_share, utilisation
+from rackloop_oracles.fairness._terms import Terms, compared_shares
 
 
 class TenantShares:
     """The measures of some tenants, from their bandwidths in as many rounds ``alone`` as ``together``.
 
     What was taken in one round stays together when rounds are drawn again, so that a drive that is slower in one round
-    is slower in both. Raises ValueError where the rounds or the tenants differ, and where a tenant alone did nothing.
+    is slower in both. The ``terms`` of those that have a weight or a bounded demand bear on the indices. Raises
+    ValueError where the rounds or the tenants differ, and where a tenant alone did nothing.
     """
 
     def __init__(
-        self, alone: Mapping[str, Sequence[float]], together: Mapping[str, Sequence[float]], seed: int
+        self,
+        alone: Mapping[str, Sequence[float]],
+        together: Mapping[str, Sequence[float]],
+        seed: int,
+        terms: Mapping[str, Terms] | None = None,
     ) -> None:
         self._tenants = list(alone)
         if not self._tenants or set(alone) != set(together):
             raise ValueError(
                 f"tenants alone are {', '.join(alone) or 'none'}, together {', '.join(together) or 'none'}"
             )
+        self._terms = [(terms or {}).get(tenant, Terms()) for tenant in self._tenants]
         columns = [*alone.values(), *(together[tenant] for tenant in self._tenants)]
         if len({len(column) for column in columns}) > 1:
             raise ValueError("every tenant needs as many rounds alone as together")
@@ -46,11 +53,11 @@ class TenantShares:
         }
 
     def jain(self) -> RoundRatio:
-        """Jain's index of the f-Utils of each round, and its mean over the rounds."""
+        """Jain's index of each round, of its f-Utils as :func:`compared_shares`, and its mean over the rounds."""
         return self._index(jain_index)
 
     def min_max(self) -> RoundRatio:
-        """The smallest f-Util over the largest of each round, and its mean over the rounds."""
+        """The smallest of these over the largest of each round, and its mean over the rounds."""
         return self._index(min_max_share)
 
     def utilisation(self) -> RoundRatio:
@@ -66,5 +73,5 @@ class TenantShares:
 
     def _index(self, measure: Measure) -> RoundRatio:
         """An index of every round's own shares; by their means, tenants that starve in turns would have equal ones."""
-        of_rounds = measure(f_util(*self._split(self._rows)))
+        of_rounds = measure(compared_shares(f_util(*self._split(self._rows)), self._terms))
         return Rounds([[float(value)] for value in of_rounds], self._seed).ratio(lambda rows: rows[..., 0])

@@ -32,6 +32,7 @@ from rackloop_models.tenancy import (
     Figure,
     Outcome,
     Scenario,
+    TenantKind,
     Timing,
     behind_box,
     claims,
@@ -41,6 +42,7 @@ from rackloop_models.tenancy import (
     shares_of,
     sweeps,
 )
+from rackloop_oracles.fairness import Terms
 from tests.unit.models.run_only_executor import RunOnlyExecutor
 
 SOON = Deadline.after(VirtualClock(), 60)
@@ -140,6 +142,38 @@ def test_the_share_of_a_tenant_is_held_against_one_of_its_kind_alone() -> None:
     assert {kind: figure.value for kind, figure in gimbal.kinds.items()} == {"read-4k": 4, "read-128k": 12}
     assert [tenant.kind for tenant in gimbal.tenants] == ["read-4k", "read-128k"] * 2
     assert (gimbal.worst_ns("p99_9"), none.worst_ns("p99_9", "read-4k")) == (100, 400)
+
+
+def test_an_index_knows_weights_and_bounded_demands() -> None:
+    """One in two tenants gets three times as much as the others, through any scheduler."""
+    light, heavy = (TenantKind(name=name, block_bytes=4096, arrivals=Depth(1)) for name in ("light", "heavy"))
+    weighed = Scenario("weighed", "clean", (light, replace(heavy, weight=3.0)))
+    paced = Scenario("paced", "clean", (light, replace(heavy, arrivals=Rate(100.0))))
+    paused = Scenario("paused", "clean", (light, replace(heavy, bursts=Bursts(0.1, 0.1))))
+    found = outcomes_of(Host(), weighed, paced, paused, schedulers=("gimbal", "parda"))
+    indices = {(one.scenario.name, one.scheduler): round(one.jain.value, 9) for one in found}
+    assert indices == {
+        ("weighed", "gimbal"): 0.8,
+        ("weighed", "parda"): 1,
+        **{(name, scheduler): 1 for name in ("paced", "paused") for scheduler in ("gimbal", "parda")},
+    }
+    assert {tuple(tenant.f_util for tenant in one.tenants) for one in found} == {(4, 12, 4, 12)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_bounded"),
+    [
+        ({}, False),
+        ({"joins_s": 1.0}, False),
+        ({"joins_s": 1.1}, True),
+        ({"leaves_s": 1.4}, True),
+        ({"arrivals": Rate(5.0)}, True),
+        ({"arrivals": None, "block_bytes": None, "trace": TraceReplay("t.jsonl")}, True),
+    ],
+)
+def test_a_demand_is_bounded_unless_it_asks_for_all_the_time(changes: dict[str, Any], is_bounded: bool) -> None:
+    kind = replace(TenantKind(name="a", block_bytes=4096, arrivals=Depth(1)), **changes)
+    assert kind.terms("gimbal", warm_up_s=1.0) == Terms(is_bounded=is_bounded)
 
 
 def test_a_clean_drive_is_made_anew_for_each_run_and_a_fragmented_one_is_kept() -> None:

@@ -13,6 +13,8 @@ from rackloop.measurement import Distribution, Limit, Measurement, Verdict, judg
 from rackloop_oracles.fairness import (
     Rounds,
     TenantShares,
+    Terms,
+    compared_shares,
     f_util,
     jain_index,
     min_max_share,
@@ -196,6 +198,61 @@ def test_rounds_that_served_no_tenant_have_no_index_and_are_named() -> None:
     with pytest.raises(ValueError, match="one of them is above 0"):
         found.jain()
     assert shares(9, (500, 50)).idle_rounds() == []
+
+
+BOUNDED = Terms(is_bounded=True)
+
+
+@pytest.mark.parametrize(
+    ("demand", "served", "others", "terms", "jain", "min_max"),
+    [
+        # A rate that is wholly served, beside others alike: f-Utils 4, 1.33, 1.33, 1.33.
+        (2000, 2000, 2000, BOUNDED, 1, 1),
+        (2000, 2000, 2000, Terms(), 0.75, 0.333),
+        # Pauses, in which the others have what it leaves: an equal share of its own is all it could have.
+        (3000, 750, 1750, BOUNDED, 1, 1),
+        # Less than an equal share of its demand.
+        (2000, 200, 2000, BOUNDED, 0.915, 0.4),
+        # A rate that takes the box.
+        (5400, 5400, 200, BOUNDED, 0.465, 0.133),
+        # The others have less than an equal share: it may have taken that from them.
+        (2000, 2000, 750, BOUNDED, 0.893, 0.5),
+    ],
+)
+def test_a_bounded_demand_that_is_served_is_not_served_too_well(
+    demand: float, served: float, others: float, terms: Terms, jain: float, min_max: float
+) -> None:
+    alone = {"t1": [demand] * 5} | {f"t{number}": [6000.0] * 5 for number in (2, 3, 4)}
+    together = {"t1": [served] * 5} | {f"t{number}": [others] * 5 for number in (2, 3, 4)}
+    found = TenantShares(alone, together, 3, {"t1": terms})
+    assert found.f_utils()["t1"].mean == pytest.approx(4 * served / demand)
+    assert (found.jain().mean, found.min_max().mean) == pytest.approx((jain, min_max), abs=5e-4)
+
+
+def test_where_every_demand_is_bounded_each_is_due_an_equal_share() -> None:
+    assert compared_shares(array(4, 2, 1, 0.5), [BOUNDED] * 4).tolist() == [1, 1, 1, 0.5]
+
+
+def test_shares_by_weight_are_fair_where_there_are_weights() -> None:
+    alone, together = {"t1": [1000.0] * 5, "t2": [1000.0] * 5}, {"t1": [200.0] * 5, "t2": [800.0] * 5}
+    weights = {"t1": Terms(1), "t2": Terms(4)}
+    by_weight = TenantShares(alone, together, 3, weights)
+    assert {name: round(of.mean, 9) for name, of in by_weight.f_utils().items()} == {"t1": 0.4, "t2": 1.6}
+    assert (by_weight.jain().mean, by_weight.min_max().mean) == pytest.approx((1, 1))
+    assert TenantShares(alone, together, 3).jain().mean == pytest.approx(0.735, abs=5e-4)
+    equal = TenantShares(alone, {"t1": [500.0] * 5, "t2": [500.0] * 5}, 3, weights)
+    assert (equal.jain().mean, equal.min_max().mean) == pytest.approx((0.735, 0.25), abs=5e-4)
+
+
+def test_a_bounded_demand_with_a_weight_is_due_its_part_by_weight() -> None:
+    terms = [Terms(4, is_bounded=True), Terms(1)]
+    assert compared_shares(array(1.6, 0.4), terms).tolist() == pytest.approx([1, 1])
+    assert compared_shares(array(0.8, 0.4), terms).tolist() == pytest.approx([0.5, 1])
+
+
+def test_a_weight_is_above_0() -> None:
+    with pytest.raises(ValueError, match="the weight of a tenant must be above 0, found 0"):
+        Terms(0)
 
 
 def test_tenants_of_which_one_was_not_measured_are_refused() -> None:
