@@ -220,7 +220,9 @@ def parse_jobs(document: Mapping[str, Any]) -> tuple[FioJobResult, ...]:
 def _job(job: Mapping[str, Any]) -> FioJobResult:
     # An error that is not an errno, -1, comes as an unsigned number.
     error = job["error"] if job["error"] < 1 << 31 else job["error"] - (1 << 32)
-    transfers = {direction: _transfer(job[direction]) for direction in DIRECTIONS if job[direction]["clat_ns"]["N"]}
+    # A report in the midst of a run may have counted the first I/O and not its bin yet.
+    seen = [name for name in DIRECTIONS if job[name]["clat_ns"]["N"] and job[name]["clat_ns"]["bins"]]
+    transfers = {direction: _transfer(job[direction]) for direction in seen}
     steady = _steady(job["steadystate"]) if "steadystate" in job else None
     cpu_share = (job.get("usr_cpu", 0.0) + job.get("sys_cpu", 0.0)) / 100
     return FioJobResult(job["jobname"], max(job["total_err"], int(error != 0)), error, transfers, steady, cpu_share)

@@ -94,6 +94,12 @@ def test_a_job_without_io_has_no_transfers() -> None:
     assert (refused.io_bytes, refused.runtime_s, refused.longest_us) == (0, 0.0, 0.0)
 
 
+def test_a_report_that_has_counted_an_io_but_not_its_bin_yet_is_no_error() -> None:
+    document = last_document(recorded("mixed.json"))
+    document["jobs"][0]["read"]["clat_ns"] |= {"N": 1, "bins": {}}
+    assert parse_jobs(document)[0].transfers.keys() == {"write"}
+
+
 def test_text_before_and_between_documents_is_skipped() -> None:
     text = recorded("interrupted.json")
     assert text.startswith("fio: connected to NBD server\n{")
