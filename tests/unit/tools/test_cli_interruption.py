@@ -11,7 +11,13 @@ from threading import Event
 
 import pytest
 
-from rackloop_cli.shared.interruption import answering_interrupt, default_signals, interruptible, interruptible_run
+from rackloop_cli.shared.interruption import (
+    answering_interrupt,
+    default_signals,
+    interruptible,
+    interruptible_run,
+    uninterrupted,
+)
 
 ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
@@ -45,6 +51,22 @@ def test_what_is_postponed_for_comes_to_its_end(number: signal.Signals) -> None:
         assert interruption.is_asked
         with pytest.raises(KeyboardInterrupt):
             interruption.check()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_may_not_be_left_half_way_is_done_first(number: signal.Signals) -> None:
+    done = []
+
+    def start() -> None:
+        with uninterrupted():
+            signal.raise_signal(number)
+            signal.raise_signal(number)
+            done.append("started")
+        done.append("too much")
+
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        start()
+    assert done == ["started"]
 
 
 def test_a_second_signal_gives_up_what_the_first_waits_for() -> None:

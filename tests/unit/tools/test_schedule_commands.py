@@ -19,6 +19,7 @@ from rackloop.safety.maintenance import OutOfServiceStore
 from rackloop.safety.store import open_lab_store
 from rackloop_cli.schedule import shrink as schedule_shrink
 from rackloop_cli.schedule.show import ScheduleRequest, find, make, show, time_line
+from rackloop_cli.shared.interruption import interruptible_run
 from rackloop_reports.plots import schedule_timeline
 
 STORM = """\
@@ -95,3 +96,11 @@ def test_a_test_that_fails_without_any_fault_is_said_to_fail_of_something_else(
     plan = ScheduleRequest(find_testplans() / "storm.yaml", "mock", seed=storm.seed)
     assert schedule_shrink.run(plan, times=1, runs=5, out=tmp_path / "least.yaml") == 3
     assert "the faults are not the cause: look at the limit that was broken" in capsys.readouterr().out
+
+
+def test_a_run_that_is_interrupted_as_it_begins_is_not_left_behind(tmp_path: Path) -> None:
+    begins = f"echo $$ >{tmp_path}/pid; kill -INT $PPID; exec sleep 600"
+    with pytest.raises(KeyboardInterrupt), interruptible_run():
+        schedule_shrink._run_to_its_end(["sh", "-c", begins])
+    pid = (tmp_path / "pid").read_text().strip()
+    assert not (Path("/proc") / pid).exists()

@@ -22,7 +22,7 @@ from rackloop.units import counted
 from rackloop_cli.schedule.delta_debugging import Shrunk, shrink
 from rackloop_cli.schedule.show import Found, ScheduleRequest, find, write
 from rackloop_cli.schedule.trial_words import tried
-from rackloop_cli.shared.interruption import interruptible_run, say_in_handler
+from rackloop_cli.shared.interruption import interruptible_run, say_in_handler, uninterrupted
 
 # What failed where no measure broke its limit: the test said so.
 _THE_TEST_ITSELF = "the test itself"
@@ -137,17 +137,20 @@ class _Trials:
 
 def _run_to_its_end(command: list[str]) -> tuple[int, str]:
     """The exit code of a command and what it said; an interrupt is passed on, and it heals the rack before it ends."""
-    # In a session of its own a Ctrl-C at the terminal reaches it once, from here.
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
-    ) as process:
-        try:
-            said, _ = process.communicate()
-        except BaseException:
+    process = None
+    try:
+        with uninterrupted():
+            # In a session of its own a Ctrl-C at the terminal reaches it once, from here.
+            process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+            )
+        said, _ = process.communicate()
+    except BaseException:
+        if process is not None:
             process.terminate()
             process.communicate()
-            raise
-        return process.returncode, said
+        raise
+    return process.returncode, said
 
 
 def _judged(events: Path) -> tuple[Verdict | None, str | None, frozenset[str]]:

@@ -118,6 +118,23 @@ def _repeat_once_imported(number: int) -> None:
 
 
 @contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Have Ctrl-C and SIGTERM wait for the end of the block, for something short that may not be left half way.
+
+    A process that is being started when one is raised goes on, and nothing knows of it.
+    """
+    heard: list[int] = []
+
+    def remember(number: int, _frame: object) -> None:
+        heard.append(number)
+
+    with _handling(remember, (signal.SIGINT, signal.SIGTERM)):
+        yield
+    if heard:
+        signal.raise_signal(heard[0])
+
+
+@contextmanager
 def answering_interrupt() -> Iterator[None]:
     """Have Ctrl-C say that it was heard before it ends the block; what comes after the first says nothing more."""
 
