@@ -51,6 +51,8 @@ MEASURES = {
 HEADLINES = ("throughput.ratio",)
 
 _NAP_NS = 50_000
+# To judge all sectors of such a block takes microseconds; of 4 MiB it takes as long as the paper's host over a read.
+_JUDGED_AT_ONCE = 64 * KIB
 
 pytestmark = pytest.mark.rackloop(
     purpose="measure the throughput lost by switching the drive behind a port at every read, by block size",
@@ -263,7 +265,9 @@ class Swapping:
     """The paper's workload at one port: a read, and when it has completed the next, of random blocks of two drives.
 
     ``host_s`` is what passes between the end of a read and the command that begins the next. Where it is above zero the
-    server keeps to it itself as long as nothing is switched: no answer has to come here, and no command from here.
+    server keeps to it itself between small blocks, as long as nothing is switched: no answer has to come here, and no
+    command from here. Of large blocks the answer waits until they are judged, with a switch and without.
+
     While a read is under way the switch is given the next map, so that the trigger alone comes between two reads. Where
     that takes longer than the read and ``host_s``, the rest is left out of what is measured.
     """
@@ -301,7 +305,8 @@ class Swapping:
         """``reads`` reads of one drive, then as many with a swap before each."""
         self._staging_s = []
         switched = []
-        in_turn = self._by_the_server if self._host_ns else self._one_by_one
+        is_paced = self._host_ns and block_bytes <= _JUDGED_AT_ONCE
+        in_turn = self._by_the_server if is_paced else self._one_by_one
         steady = in_turn(block_bytes, [next(lbas) for _ in range(reads)])
         staged, ready_ns = self._stage()
         for left in reversed(range(reads)):
