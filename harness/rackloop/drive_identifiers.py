@@ -19,6 +19,7 @@ UNIQUE_IDENTIFIERS = ("serial", "wwn", "eui64", "nguid")
 PCI_ADDRESS = r"(?<![0-9a-f])[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 """The pattern of a PCI function's address. Intel VMD gives what is behind it domains of more than four digits."""
 
+_NVME_PATH = re.compile(r"c\d+(?=n\d+$)")
 _PREFIXES = {"wwn": ("wwn-", "naa.", "eui.", "0x"), "eui64": ("nvme-", "eui.", "0x"), "nguid": ("nvme-", "eui.", "0x")}
 _LENGTHS = {"wwn": (16, 32), "eui64": (16,), "nguid": (32,)}
 _SEPARATORS = str.maketrans("", "", ":- ")
@@ -57,6 +58,11 @@ def is_on_path(name: str, path: str) -> bool:
     """Whether the by-path ``name`` begins with ``path`` as a whole: ``ata-1`` begins ``ata-1.0``, not ``ata-10``."""
     rest = name[len(path) :]
     return name.startswith(path) and not (rest[:1].isalnum() and path[-1:].isalnum())
+
+
+def nvme_drive_of(name: str) -> str:
+    """The kernel name of an NVMe drive, of which ``name`` may be a path: ``nvme0n1`` of ``nvme0c0n1``."""
+    return _NVME_PATH.sub("", name)
 
 
 def conflicts(expected: Mapping[str, str], reported: Mapping[str, str], who: str) -> Iterator[str]:

@@ -159,15 +159,15 @@ def _means(lab: Lab, host: Host, kinds: Collection[str], deadline: Deadline) -> 
 
 def _phys(lab: Lab, host: Host, deadline: Deadline) -> Iterator[Attempt]:
     """The SAS PHYs by which each port could lose its signal; it is no problem to have none."""
+    paths = {f"{server}.{port}": path for (server, port), path in sas_ports(lab).items() if server == host.name}
+    if not paths:
+        return
     try:
         phys = list_phys(host, deadline)
     except RackloopError as error:
         yield Attempt(host.name, "lists its SAS PHYs", str(error))
         return
-    for (server, port), path in sas_ports(lab).items():
-        if server != host.name:
-            continue
-        part = f"{server}.{port}"
+    for part, path in paths.items():
         try:
             found = ", ".join(phy.name for phy in HostPhy(host, path).among(phys))
             yield Attempt(part, f"could lose its signal by {found}")

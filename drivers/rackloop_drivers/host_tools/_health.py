@@ -9,7 +9,7 @@ from itertools import groupby
 
 from rackloop.abilities import Executor
 from rackloop.clock import Deadline
-from rackloop.drive_identifiers import PCI_ADDRESS
+from rackloop.drive_identifiers import PCI_ADDRESS, nvme_drive_of
 from rackloop.inspection.health import HostHealth, KernelLine, KernelPosition
 from rackloop_drivers.host_tools._sections import Section
 from rackloop_drivers.host_tools._survey import Answers
@@ -20,7 +20,6 @@ _PCI = re.compile(PCI_ADDRESS)
 # A name that stands for all of a PCI function.
 _WHOLE = re.compile(rf"{PCI_ADDRESS}|host\d+|nvme\d+c\d+n\d+")
 _NUMBERED = re.compile(r"\d")
-_NVME_PATH = re.compile(r"c\d+(?=n\d+$)")
 _SAS_PORT = re.compile(r"^/sys/class/sas_phy/([^/]+)/device/port .*?(port-[0-9:]+)$", re.MULTILINE)
 # Asks where a log ends, and for none of its lines.
 _END = "end"
@@ -76,8 +75,8 @@ def paths_behind(links: str, by_paths: Mapping[str, Collection[str]]) -> dict[st
             ways[name] = [*way, sas_ports.get(name, "")]
             # Each port of an AHCI controller has a SCSI host of its own.
             for part in filter((_PCI if "/ata" in link else _WHOLE).fullmatch, way):
-                # nvme0c0n1 is a path of nvme0n1, whose own folder is that of its subsystem.
-                adapters[_NVME_PATH.sub("", part)].add(function)
+                # The own folder of a drive of several paths is that of its subsystem.
+                adapters[nvme_drive_of(part)].add(function)
     known = drives | adapters
     nearest = {name: next(known[part] for part in reversed(way) if part in known) for name, way in ways.items()}
     return {name: tuple(sorted(paths)) for name, paths in (nearest | known).items()}

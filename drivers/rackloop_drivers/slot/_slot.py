@@ -16,12 +16,11 @@ from typing import Any
 
 from rackloop.abilities import Host
 from rackloop.clock import Deadline
-from rackloop.drive_identifiers import PCI_ADDRESS, normal_text
+from rackloop.drive_identifiers import PCI_ADDRESS, normal_text, nvme_drive_of
 from rackloop.errors import BadInput, DeadlineExceeded, GuardRefused, LabError, NotSupported
 from rackloop_drivers.host_tools import identify_drive, read_drives, require_tool
 
 _PCI = re.compile(PCI_ADDRESS)
-_PATH = re.compile(r"c\d+(?=n\d+$)")
 _SCSI = re.compile(r"/(\d+):\d+:\d+:\d+$")
 _TRY_S = 0.02
 _TIMED_OUT = 3
@@ -61,7 +60,7 @@ class _Place:
         """The other drives below a PCI function, port or slot (an address without its function)."""
         wanted = re.compile(rf"/{re.escape(address)}(?:\.[0-7])?/")
         # nvme0c0n1 is a path of nvme0n1, whose own folder is that of its subsystem.
-        names = {_PATH.sub("", name) for name, folder in self.blocks.items() if wanted.search(folder)}
+        names = {nvme_drive_of(name) for name, folder in self.blocks.items() if wanted.search(folder)}
         return sorted(names - {self.name})
 
 

@@ -56,11 +56,9 @@ await() {
 must_be_above() {
     name=$(name_of "$2")
     [ -n "$name" ] || exit 4
-    # nvme0c0n1 is a path of nvme0n1, whose own folder is that of its subsystem.
-    for block in "/sys/block/$name" /sys/block/nvme*c*n*; do
-        case ${block##*/} in "$name" | "${name%n*}"c*"n${name##*n}") ;; *) continue ;; esac
-        place=$(readlink -f "$block") folder=$(readlink -f "$1")
-        case $place in "$folder"/*) return ;; esac
+    folder=$(readlink -f "$1")
+    for place in $(controllers_of "$name"); do
+        case $place in "$folder" | "$folder"/*) return ;; esac
         [ -e "$1/address" ] || continue
         case $place in */"$(cat "$1/address")".[0-7]/*) return ;; esac
     done

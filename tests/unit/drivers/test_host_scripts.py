@@ -77,11 +77,14 @@ def nvme_servers_sysfs(folder: Path, *, is_multipath: bool) -> dict[str, str]:
         slot.mkdir(parents=True)
         (slot / "address").write_text(address.rpartition(".")[0] + "\n")
         (folder / "sys/block" / block.name).symlink_to(block)
+        (block / "device").symlink_to(block.parent)
         (folder / "sys/bus/pci/devices" / address).symlink_to(device)
         parts |= {part: f"{folder}/sys/bus/pci/devices/{address}", f"{part} slot": str(slot)}
     if is_multipath:
         head = folder / "sys/devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1"
         head.mkdir(parents=True)
+        (head / "device").symlink_to(head.parent)
+        (head.parent / "nvme0").symlink_to(folder / "sys/devices" / places["own"] / "nvme/nvme0")
         (folder / "sys/block/nvme0n1").symlink_to(head)
     (folder / "dev/disk/by-path/pci-0000:00:0e.0-pci-10000:01:00.0-nvme-1").symlink_to("../../nvme0n1")
     return parts
