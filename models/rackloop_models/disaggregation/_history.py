@@ -107,11 +107,6 @@ class ServerFailed:
     server: str
     began_s: float = math.inf
 
-    @property
-    def since_s(self) -> float:
-        """The moment from which on it may have failed."""
-        return min(self.began_s, self.t_s)
-
 
 @dataclass(frozen=True)
 class ServerRecovered:
@@ -128,11 +123,6 @@ class DriveFailed:
     t_s: float
     drive: str
     began_s: float = math.inf
-
-    @property
-    def since_s(self) -> float:
-        """The moment from which on it may have failed."""
-        return min(self.began_s, self.t_s)
 
 
 @dataclass(frozen=True)

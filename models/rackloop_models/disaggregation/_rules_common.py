@@ -95,8 +95,8 @@ def no_io_is_lost(history: History) -> Findings:
 
 def _unexplained_errors(history: History) -> list[str]:
     """A sentence for each I/O that was answered with an error by a server that was up, and had the drive, all along."""
-    failing = {event.drive: event.since_s for event in history.of(DriveFailed)}
-    failing_at = _moments((event.server, event.since_s) for event in history.of(ServerFailed))
+    failing = {event.drive: _failing_since_s(event) for event in history.of(DriveFailed)}
+    failing_at = _moments((event.server, _failing_since_s(event)) for event in history.of(ServerFailed))
     back_at = _moments((event.server, event.t_s) for event in history.of(ServerRecovered))
     well = [
         replace(stay, since_s=since_s, until_s=min(until_s, failing.get(stay.drive, math.inf)))
@@ -113,6 +113,11 @@ def _unexplained_errors(history: History) -> list[str]:
                 f"which had {io.drive}, at {first.answered_s:g} s: {first.why}"
             )
     return said
+
+
+def _failing_since_s(event: DriveFailed | ServerFailed) -> float:
+    """The moment from which on it may have failed."""
+    return min(event.began_s, event.t_s)
 
 
 def _is_within(error: Erred, drive: str, stay: Stay) -> bool:

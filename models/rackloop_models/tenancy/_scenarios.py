@@ -22,7 +22,7 @@ from rackloop_models.drives import (
     WeightedOperation,
     WeightedSize,
 )
-from rackloop_oracles.fairness import WEIGHING_SCHEDULERS, Terms
+from rackloop_oracles.fairness import Terms
 
 Condition = Literal["clean", "fragmented"]
 CONDITIONS: tuple[Condition, ...] = ("clean", "fragmented")
@@ -78,8 +78,8 @@ class TenantKind:
         Its demand is bounded unless it is a closed loop that is there, without pauses, for all that is measured.
         """
         comes_and_goes = self.bursts is not None or self.joins_s > warm_up_s or self.leaves_s is not None
-        weight = self.weight if scheduler in WEIGHING_SCHEDULERS else 1.0
-        return Terms(weight, is_bounded=comes_and_goes or not isinstance(self.arrivals, Depth))
+        is_bounded = comes_and_goes or not isinstance(self.arrivals, Depth)
+        return Terms.through(scheduler, self.weight, is_bounded=is_bounded)
 
     def load(self, name: str, region: Region) -> TenantLoad:
         """The load of one tenant."""

@@ -20,6 +20,5 @@ from rackloop_oracles.fairness._measures import utilisation as utilisation
 from rackloop_oracles.fairness._measures import within_objective as within_objective
 from rackloop_oracles.fairness._reservation import USED_SHARE as USED_SHARE
 from rackloop_oracles.fairness._shares import TenantShares as TenantShares
-from rackloop_oracles.fairness._terms import WEIGHING_SCHEDULERS as WEIGHING_SCHEDULERS
 from rackloop_oracles.fairness._terms import Terms as Terms
 from rackloop_oracles.fairness._terms import compared_shares as compared_shares

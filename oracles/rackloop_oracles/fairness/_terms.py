@@ -9,8 +9,8 @@ import numpy as np
 
 from rackloop_oracles.fairness._measures import Array
 
-WEIGHING_SCHEDULERS = frozenset({"flashfq", "parda"})
-"""The schedulers that share by the weights of tenants; others have no use for them."""
+# They share by the weights of tenants; others have no use for them.
+_WEIGHING = frozenset({"flashfq", "parda"})
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,11 @@ class Terms:
 
     weight: float = 1.0
     is_bounded: bool = False
+
+    @classmethod
+    def through(cls, scheduler: str | None, weight: float, *, is_bounded: bool) -> Terms:
+        """Those of a tenant through a scheduler of this kind, which may have no use for its weight."""
+        return cls(weight if scheduler in _WEIGHING else 1.0, is_bounded)
 
     def __post_init__(self) -> None:
         if not self.weight > 0:
