@@ -7,6 +7,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
+import ansible.module_utils  # type: ignore[import-untyped]
 import pytest
 
 from rackloop.data import data_path
@@ -22,6 +23,8 @@ def loaded(path: Path) -> Any:
     return module
 
 
+# Ansible sends along what a module imports from here.
+ansible.module_utils.__path__.append(str(data_path("playbooks") / "module_utils"))
 KEPT = loaded(data_path("playbooks") / "library" / "rackloop_reversible.py")
 NVMET = loaded(data_path("playbooks") / "roles" / "nvme_tcp_target" / "files" / "nvmet.py")
 NOTHING: dict[str, Any] = {
