@@ -19,17 +19,24 @@ description:
   - Makes files, values of the kernel, network links, kernel modules and units what a role wants.
   - What was there before is written to a record before each change.
   - O(state=restored) puts back what the record of the role says, in reverse order, and forgets it.
-  - Neither changes anything when there is nothing to do.
+  - O(state=followed) notes that what had to follow the changes was done.
+  - None changes anything when there is nothing to do.
 options:
   role:
     description: Whose record it is.
     type: str
     required: true
   state:
-    description: Whether to make the changes or to take back every change of the role.
+    description: Whether to make the changes, take back every change of the role, or note that they were followed.
     type: str
-    choices: [present, restored]
+    choices: [present, restored, followed]
     default: present
+  is_followed:
+    description:
+      - Whether something has to follow the changes, such as a handler.
+      - Until O(state=followed) each is returned by every task with this option, also where a play failed before.
+    type: bool
+    default: false
   record_dir:
     description: Where the records are.
     type: path
@@ -117,24 +124,46 @@ EXAMPLES = r"""
 
 RETURN = r"""
 changes:
-  description: What was changed, a line each.
+  description: What was changed, a line each; with O(is_followed) also what nothing has followed yet.
   returned: always
   type: list
   elements: str
 """
 
+# The kind of an entry for a change that something is yet to follow.
+_CHANGE = "change"
+
 
 class Record:
-    """The state before a role changed it, in the order of the changes; on disk before each of them."""
+    """The state before a role changed it, in the order of the changes; on disk before each of them.
 
-    def __init__(self, folder: str, role: str) -> None:
+    Where something has to follow the changes, they are in it too until that was done.
+    """
+
+    def __init__(self, folder: str, role: str, *, is_followed: bool = False) -> None:
         self.path = Path(folder, f"{role}.json")
         self.entries: list[dict[str, Any]] = json.loads(self.path.read_text()) if self.path.exists() else []
+        self.is_followed = is_followed
 
     def keep(self, kind: str, name: str, before: Any) -> None:
         """Remember the state from before the first change."""
         if not any((entry["kind"], entry["name"]) == (kind, name) for entry in self.entries):
             self.entries.append({"kind": kind, "name": name, "before": before})
+            self.write()
+
+    def announce(self, change: str) -> None:
+        """Remember a change that something has to follow, before it is made."""
+        if self.is_followed:
+            self.keep(_CHANGE, change, None)
+
+    def unfollowed(self) -> list[str]:
+        """The changes that nothing has followed yet."""
+        return [entry["name"] for entry in self.entries if entry["kind"] == _CHANGE]
+
+    def follow(self) -> None:
+        """Forget these changes: what had to follow them was done."""
+        if self.unfollowed():
+            self.entries = [entry for entry in self.entries if entry["kind"] != _CHANGE]
             self.write()
 
     def write(self) -> None:
@@ -194,6 +223,7 @@ def make(params: dict[str, Any], record: Record, *, only_say: bool) -> list[str]
             continue
         changes.append(f"{kind} {name}")
         if not only_say:
+            record.announce(changes[-1])
             record.keep(kind, name, now)
             KINDS[kind].put(name, state)
     return changes
@@ -202,11 +232,12 @@ def make(params: dict[str, Any], record: Record, *, only_say: bool) -> list[str]
 def restore(record: Record, *, only_say: bool) -> list[str]:
     """Put back what the record says, the last change first; returns what was changed."""
     changes = []
-    for entry in reversed(list(record.entries)):
+    for entry in reversed([entry for entry in record.entries if entry["kind"] != _CHANGE]):
         kind, name, before = entry["kind"], entry["name"], entry["before"]
         if KINDS[kind].now(name) != before:
             changes.append(f"{kind} {name}")
             if not only_say:
+                record.announce(changes[-1])
                 KINDS[kind].put(name, before)
         if not only_say:
             record.entries.remove(entry)
@@ -214,6 +245,18 @@ def restore(record: Record, *, only_say: bool) -> list[str]:
     if not only_say and any(change.startswith("unit ") for change in changes):
         run("systemctl", "daemon-reload")
     return changes
+
+
+def answer(params: dict[str, Any], record: Record, *, only_say: bool) -> list[str]:
+    """Bring about the state that is asked for; returns what was changed, now or with nothing to follow it yet."""
+    earlier = record.unfollowed() if record.is_followed else []
+    if params["state"] == "followed":
+        if not only_say:
+            record.follow()
+        return []
+    is_back = params["state"] == "restored"
+    now = restore(record, only_say=only_say) if is_back else make(params, record, only_say=only_say)
+    return list(dict.fromkeys(earlier + now))
 
 
 def main() -> None:
@@ -227,7 +270,8 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "role": {"type": "str", "required": True},
-            "state": {"type": "str", "choices": ["present", "restored"], "default": "present"},
+            "state": {"type": "str", "choices": ["present", "restored", "followed"], "default": "present"},
+            "is_followed": {"type": "bool", "default": False},
             "record_dir": {"type": "path", "default": "/var/lib/rackloop/kept"},
             "files": {"type": "list", "elements": "dict", "default": [], "options": file},
             "values": {"type": "dict", "default": {}},
@@ -242,11 +286,8 @@ def main() -> None:
         supports_check_mode=True,
     )
     try:
-        record = Record(module.params["record_dir"], module.params["role"])
-        if module.params["state"] == "restored":
-            changes = restore(record, only_say=module.check_mode)
-        else:
-            changes = make(module.params, record, only_say=module.check_mode)
+        record = Record(module.params["record_dir"], module.params["role"], is_followed=module.params["is_followed"])
+        changes = answer(module.params, record, only_say=module.check_mode)
     except (Refused, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=bool(changes), changes=changes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotConnected, ToolError
 from rackloop.lab import FileSecret
+from rackloop.plan import find_playbook
 from rackloop.safety.leases import LeaseLost
 from rackloop_drivers.host import SshAccess
 from rackloop_drivers.provision import Provisioner, TaskDone, TaskStatus
@@ -247,3 +249,60 @@ def test_a_playbook_that_ansible_cannot_read_is_said_in_its_words(rack: MockRack
     own = written(tmp_path, "- name: Nothing\n  no_such_module:")
     with pytest.raises(ToolError, match=r"ansible-playbook own\.yml ended with status 4: (?s:.*)no_such_module"):
         play(rack, own, "srv1")
+
+
+STAND_INS = "/var/lib/stand-ins"
+# Units are files beside it: one that is not there is refused as by systemd.
+SYSTEMCTL = """#!/bin/sh
+cd /var/lib/stand-ins && echo "$*" >> calls
+if [ "$1" = try-restart ] && ! [ -e "$2" ]; then echo "Unit $2 not found." >&2; exit 5; fi
+if [ "$1" = is-enabled ]; then echo disabled; fi
+"""
+# An initramfs that cannot be made while this file is there.
+UPDATE = """#!/bin/sh
+cd /var/lib/stand-ins && echo "${0##*/} $*" >> calls
+test "${0##*/}" = update-grub || ! [ -e full ]
+"""
+# The package manager: units go with their packages.
+WITHOUT_UNITS = """
+from pathlib import Path
+from ansible.module_utils.basic import AnsibleModule
+module = AnsibleModule({"name": {"type": "list"}, "state": {}})
+for unit in Path("/var/lib/stand-ins").glob("*.service"):
+    unit.unlink()
+module.exit_json(changed=True)
+"""
+
+
+def test_an_undo_needs_no_unit_that_is_gone_and_the_next_completes_it(rack: MockRack, tmp_path: Path) -> None:
+    """Services are restarted before their packages go, and an initramfs that failed is made by the second undo."""
+    playbooks = shutil.copytree(find_playbook("site").parent, tmp_path / "playbooks")
+    (playbooks / "library" / "without_units.py").write_text(WITHOUT_UNITS)
+    units = "iscsid.service rtslib-fb-targetctl.service"
+    rack.says("srv4", f"mkdir {STAND_INS}; cd {STAND_INS}; touch {units}")
+    for name, text in (("systemctl", SYSTEMCTL), ("update-initramfs", UPDATE), ("update-grub", UPDATE)):
+        path = f"{STAND_INS}/{name}"
+        assert rack.ssh("srv4", f"cat > {path} && chmod 755 {path}", stdin=text.encode()).returncode == 0
+    roles = ["kernel_ahci", "iscsi_target", "iscsi_initiator"]
+    given: dict[str, Any] = {
+        "rackloop_environment": {"PATH": f"{STAND_INS}:/usr/sbin:/usr/bin:/sbin:/bin"},
+        "rackloop_cannot": {"udev": "udevd is not running"},
+        "ansible_package_use": "without_units",
+    }
+    made = {"rackloop_cannot": {"udev": "udevd is not running", "packages": "they are there"}}
+    arguments = {"kernel_ahci_kernel_arguments": ["quiet"]}
+    play(rack, playbooks / "site.yml", "srv4", roles=roles, variables=given | made | arguments)
+    folder = "/var/lib/rackloop/packages"
+    rack.says("srv4", f"mkdir {folder}; cd {folder}; echo theirs | tee iscsi_target > iscsi_initiator")
+
+    rack.says("srv4", f"touch {STAND_INS}/full")
+    tasks: list[TaskDone] = []
+    with pytest.raises(LabError, match="Regenerate the initramfs"):
+        play(rack, playbooks / "undo.yml", "srv4", roles=roles, variables=given, tasks=tasks)
+    assert [task.task for task in tasks if task.status is TaskStatus.FAILED] == ["Regenerate the initramfs"]
+    assert rack.says("srv4", f"cd {STAND_INS}; echo *.service") == "*.service"
+
+    rack.says("srv4", f"cd {STAND_INS}; rm full calls")
+    play(rack, playbooks / "undo.yml", "srv4", roles=roles, variables=given)
+    assert rack.says("srv4", f"cat {STAND_INS}/calls").splitlines() == ["update-initramfs -u", "update-grub "]
+    assert rack.ssh("srv4", "ls /var/lib/rackloop").returncode == 2

@@ -67,6 +67,12 @@ class Host:
         changes: list[str] = KEPT.restore(KEPT.Record(str(self.records), "role"), only_say=only_say)
         return changes
 
+    def answer(self, state: str, *, only_say: bool = False, **wanted: Any) -> list[str]:
+        """What a task returns whose changes something has to follow."""
+        record = KEPT.Record(str(self.records), "role", is_followed=True)
+        changes: list[str] = KEPT.answer(NOTHING | wanted | {"state": state}, record, only_say=only_say)
+        return changes
+
     def file(self, name: str, content: str, mode: str = "0644") -> dict[str, str]:
         return {"path": str(self.etc / name), "content": content, "mode": mode}
 
@@ -127,6 +133,29 @@ def test_only_saying_what_would_change_changes_nothing(host: Host) -> None:
     assert host.restore(only_say=True) == [f"file {host.etc}/a"]
     assert (host.etc / "a").exists()
     assert host.restore() == [f"file {host.etc}/a"]
+
+
+def test_a_change_is_returned_until_it_was_followed(host: Host) -> None:
+    files, change = [host.file("a", "x")], f"file {host.etc}/a"
+    for state in ("present", "restored"):
+        assert host.answer(state, files=files) == [change]
+        # As in a run in which what follows has failed: it may be another that finds out.
+        assert host.answer(state, files=files) == [change]
+        assert (host.etc / "a").exists() is (state == "present")
+        assert host.answer("followed", only_say=True) == []
+        assert host.answer(state, files=files) == [change]
+        assert host.answer("followed") == []
+        assert host.answer(state, files=files) == []
+    assert not (host.folder / "rackloop").exists()
+
+
+def test_a_change_is_to_be_followed_also_where_making_it_fails(host: Host) -> None:
+    (host.etc / "dir").mkdir()
+    files = [host.file("a", "x"), host.file("dir", "x")]
+    with pytest.raises(IsADirectoryError):
+        host.answer("present", files=files)
+    assert host.answer("restored") == [f"file {host.etc}/a"]
+    assert host.answer("restored") == [f"file {host.etc}/a"]
 
 
 def test_a_link_in_the_place_of_a_file_is_refused(host: Host) -> None:
