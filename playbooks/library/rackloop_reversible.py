@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule  # type: ignore[import-untyped]
-from ansible.module_utils.rackloop_kinds import KINDS, Refused, run  # type: ignore[import-not-found]
+from ansible.module_utils.rackloop_kinds import KINDS, Gone, Refused, run  # type: ignore[import-not-found]
 
 DOCUMENTATION = r"""
 module: rackloop_reversible
@@ -183,7 +184,7 @@ class Record:
         fresh.replace(self.path)
 
 
-def wanted(params: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
+def wanted(params: dict[str, Any], kinds: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     """Everything the parameters ask for, as kind, name and state, in the order it is to be made."""
     for file in params["files"]:
         for folder in reversed(Path(file["path"]).parents[:-1]):
@@ -202,21 +203,17 @@ def wanted(params: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
             yield "offload", f"{link} {feature}", bool(is_on)
     cpus = params["interrupt_cpus"]
     for link in params["interrupt_links"] if cpus else ():
-        for number, irq in enumerate(_interrupts(link)):
-            yield "value", f"/proc/irq/{irq}/smp_affinity_list", str(cpus[number % len(cpus)])
+        for number, name in enumerate(kinds["interrupt"].names(link)):
+            yield "interrupt", name, str(cpus[number % len(cpus)])
     for unit in params["units"]:
         yield "unit", unit["name"], {"enabled": unit["runs"], "active": unit["runs"]}
 
 
-def _interrupts(link: str) -> list[int]:
-    return sorted(int(irq.name) for irq in Path(f"/sys/class/net/{link}/device/msi_irqs").iterdir())
-
-
-def make(params: dict[str, Any], record: Record, *, only_say: bool) -> list[str]:
+def make(params: dict[str, Any], record: Record, *, only_say: bool, kinds: Mapping[str, Any] = KINDS) -> list[str]:
     """Make what is wanted; returns what was changed."""
     changes = []
-    for kind, name, state in wanted(params):
-        now = KINDS[kind].now(name)
+    for kind, name, state in wanted(params, kinds):
+        now = kinds[kind].now(name)
         is_absent_anyway = kind == "unit" and now is None and not state["active"]
         is_fixed = kind == "offload" and now is None
         if now == state or is_absent_anyway or is_fixed:
@@ -225,26 +222,35 @@ def make(params: dict[str, Any], record: Record, *, only_say: bool) -> list[str]
         if not only_say:
             record.announce(changes[-1])
             record.keep(kind, name, now)
-            KINDS[kind].put(name, state)
+            kinds[kind].put(name, state)
     return changes
 
 
-def restore(record: Record, *, only_say: bool) -> list[str]:
-    """Put back what the record says, the last change first; returns what was changed."""
+def restore(record: Record, *, only_say: bool, kinds: Mapping[str, Any] = KINDS) -> list[str]:
+    """Put back what the record says, the last change first; returns what was changed.
+
+    What is gone since then is passed over: it would be in the way of all that was changed before it.
+    """
     changes = []
     for entry in reversed([entry for entry in record.entries if entry["kind"] != _CHANGE]):
         kind, name, before = entry["kind"], entry["name"], entry["before"]
-        if KINDS[kind].now(name) != before:
-            changes.append(f"{kind} {name}")
-            if not only_say:
-                record.announce(changes[-1])
-                KINDS[kind].put(name, before)
+        with suppress(Gone):
+            if not _is_of_any_device(kind, name) and kinds[kind].now(name) != before:
+                if not only_say:
+                    record.announce(f"{kind} {name}")
+                    kinds[kind].put(name, before)
+                changes.append(f"{kind} {name}")
         if not only_say:
             record.entries.remove(entry)
             record.write()
     if not only_say and any(change.startswith("unit ") for change in changes):
         run("systemctl", "daemon-reload")
     return changes
+
+
+def _is_of_any_device(kind: str, name: str) -> bool:
+    """Whether an entry is one of earlier versions, by a number that may be another device's interrupt by now."""
+    return kind == "value" and name.startswith("/proc/irq/")
 
 
 def answer(params: dict[str, Any], record: Record, *, only_say: bool) -> list[str]:

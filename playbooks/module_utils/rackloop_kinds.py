@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import fcntl
 import json
 import os
@@ -19,6 +20,10 @@ _SIOCGIFMTU, _SIOCSIFMTU = 0x8921, 0x8922
 
 class Refused(Exception):
     """Something cannot be done; the message says what and why."""
+
+
+class Gone(FileNotFoundError):
+    """What has the state is not there, such as a link; where it is to be put back, there is nothing to do."""
 
 
 def run(*argv: str) -> str:
@@ -99,10 +104,57 @@ class _Values:
     """Values that the kernel shows as files; how many spaces are in them does not count."""
 
     def now(self, name: str) -> Any:
-        return " ".join(Path(name).read_text().split())
+        try:
+            return " ".join(Path(name).read_text().split())
+        except FileNotFoundError:
+            raise Gone(f"this kernel has no {name}") from None
 
     def put(self, name: str, state: Any) -> None:
         Path(name).write_text(f"{state}\n")
+
+
+class Interrupts(_Values):
+    """The CPUs that take a link's interrupts: ``eth0 3`` is the fourth.
+
+    Not by their numbers: with each boot, or another count of queues, these are dealt anew, to any device.
+    ``root`` is where /proc and /sys are.
+    """
+
+    # The kernel's refusals of CPUs that it does not have, or not online.
+    _NO_SUCH_CPUS = frozenset({errno.EINVAL, errno.EOVERFLOW, errno.ERANGE})
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def now(self, name: str) -> Any:
+        """The CPUs of one, as the kernel lists them."""
+        return super().now(self._file(name))
+
+    def put(self, name: str, state: Any) -> None:
+        """Have these CPUs take one."""
+        try:
+            super().put(self._file(name), state)
+        except OSError as error:
+            if error.errno in self._NO_SUCH_CPUS:
+                raise Gone(f"{name}: CPUs {state}: {error.strerror}") from None
+            raise
+
+    def names(self, link: str) -> list[str]:
+        """The link's interrupts, in the order of their numbers."""
+        return [f"{link} {place}" for place in range(len(self._numbers(link)))]
+
+    def _file(self, name: str) -> str:
+        link, place = name.split()
+        numbers = self._numbers(link)
+        if int(place) >= len(numbers):
+            raise Gone(f"{link} has {len(numbers)} interrupts, not {int(place) + 1}")
+        return str(self._root / f"proc/irq/{numbers[int(place)]}/smp_affinity_list")
+
+    def _numbers(self, link: str) -> list[int]:
+        try:
+            return sorted(int(irq.name) for irq in (self._root / f"sys/class/net/{link}/device/msi_irqs").iterdir())
+        except FileNotFoundError:
+            raise Gone(f"{link} is not there, or has no MSI interrupts") from None
 
 
 class _Mtus:
@@ -117,7 +169,12 @@ class _Mtus:
     @staticmethod
     def _ask(name: str, request: int, mtu: int) -> int:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-            answer = fcntl.ioctl(asked, request, struct.pack("16si12x", name.encode(), mtu))
+            try:
+                answer = fcntl.ioctl(asked, request, struct.pack("16si12x", name.encode(), mtu))
+            except OSError as error:
+                if error.errno == errno.ENODEV:
+                    raise Gone(f"{name}: {error.strerror}") from None
+                raise
         return int(struct.unpack("16si12x", answer)[1])
 
 
@@ -126,7 +183,12 @@ class _Offloads:
 
     def now(self, name: str) -> Any:
         link, feature = name.split()
-        shown = json.loads(run("ethtool", "--json", "--show-features", link))[0]
+        try:
+            shown = json.loads(run("ethtool", "--json", "--show-features", link))[0]
+        except Refused as refused:
+            if not Path("/sys/class/net", link).exists():
+                raise Gone(str(refused)) from None
+            raise
         long_name = _FEATURES.get(feature, feature)
         if long_name not in shown:
             raise Refused(f"{link} knows no feature {long_name}")
@@ -177,6 +239,7 @@ KINDS: dict[str, _Kind] = {
     "file": _Files(),
     "folder": _Folders(),
     "value": _Values(),
+    "interrupt": Interrupts(Path("/")),
     "mtu": _Mtus(),
     "offload": _Offloads(),
     "module": _Modules(),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ def loaded(path: Path) -> Any:
 # Ansible sends along what a module imports from here.
 ansible.module_utils.__path__.append(str(data_path("playbooks") / "module_utils"))
 KEPT = loaded(data_path("playbooks") / "library" / "rackloop_reversible.py")
+KINDS = import_module("ansible.module_utils.rackloop_kinds")
 NVMET = loaded(data_path("playbooks") / "roles" / "nvme_tcp_target" / "files" / "nvmet.py")
 NOTHING: dict[str, Any] = {
     "files": [], "modules": [], "values": {}, "mtus": {}, "offloads": {}, "offload_links": [],
@@ -57,15 +60,40 @@ class Host:
         self.etc = folder / "etc"
         self.etc.mkdir()
         self.records = folder / "rackloop" / "kept"
+        self.kinds = KEPT.KINDS | {"interrupt": KINDS.Interrupts(folder)}
 
     def make(self, *, only_say: bool = False, **wanted: Any) -> list[str]:
         record = KEPT.Record(str(self.records), "role")
-        changes: list[str] = KEPT.make(NOTHING | wanted, record, only_say=only_say)
+        changes: list[str] = KEPT.make(NOTHING | wanted, record, only_say=only_say, kinds=self.kinds)
         return changes
 
     def restore(self, *, only_say: bool = False) -> list[str]:
-        changes: list[str] = KEPT.restore(KEPT.Record(str(self.records), "role"), only_say=only_say)
+        record = KEPT.Record(str(self.records), "role")
+        changes: list[str] = KEPT.restore(record, only_say=only_say, kinds=self.kinds)
         return changes
+
+    def record(self, *entries: dict[str, Any]) -> None:
+        """What an earlier task has written."""
+        self.records.mkdir(parents=True)
+        (self.records / "role.json").write_text(json.dumps(entries))
+
+    def interrupts(self, **links: dict[int, str]) -> None:
+        """Links with these interrupts and their CPUs, and none that were there before."""
+        for folder in ("sys", "proc"):
+            shutil.rmtree(self.folder / folder, ignore_errors=True)
+        for link, numbers in links.items():
+            for number, cpus in numbers.items():
+                (self.folder / f"sys/class/net/{link}/device/msi_irqs/{number}").mkdir(parents=True)
+                (self.folder / f"proc/irq/{number}").mkdir(parents=True)
+                self.affinity(number).write_text(f"{cpus}\n")
+
+    def affinity(self, number: int) -> Path:
+        return self.folder / f"proc/irq/{number}/smp_affinity_list"
+
+    def cpus(self) -> dict[int, str]:
+        """Each interrupt's CPUs."""
+        found = (self.folder / "proc/irq").iterdir()
+        return {int(irq.name): self.affinity(int(irq.name)).read_text().strip() for irq in found}
 
     def answer(self, state: str, *, only_say: bool = False, **wanted: Any) -> list[str]:
         """What a task returns whose changes something has to follow."""
@@ -183,6 +211,76 @@ def test_values_of_the_kernel_come_back(host: Host) -> None:
     assert value.read_text().split() == ["4096", "131072", "6291456"]
     with pytest.raises(FileNotFoundError):
         host.make(values={str(host.etc / "none"): 1})
+
+
+DEALT: dict[str, Any] = {"interrupt_links": ["eth0"], "interrupt_cpus": [2, 3]}
+
+
+def test_interrupts_are_dealt_to_cpus_and_given_back(host: Host) -> None:
+    host.interrupts(eth0={9: "0-3", 31: "0-3", 120: "1"}, eth1={40: "0-3"})
+    assert host.make(**DEALT) == ["interrupt eth0 0", "interrupt eth0 1", "interrupt eth0 2"]
+    assert host.cpus() == {9: "2", 31: "3", 120: "2", 40: "0-3"}
+    assert host.make(**DEALT) == []
+    assert len(host.restore()) == 3
+    assert host.cpus() == {9: "0-3", 31: "0-3", 120: "1", 40: "0-3"}
+
+
+def test_interrupts_are_given_back_by_the_numbers_that_they_have_now(host: Host) -> None:
+    """With a boot numbers are dealt anew, and so are the CPUs, by the unit of the role."""
+    host.interrupts(eth0={30: "0-3", 31: "0-1"}, eth1={40: "0-3"})
+    host.make(**DEALT)
+    host.interrupts(eth0={50: "2", 51: "3"}, eth1={30: "5", 31: "5"})
+    assert host.make(**DEALT) == []
+    assert host.restore() == ["interrupt eth0 1", "interrupt eth0 0"]
+    assert host.cpus() == {50: "0-3", 51: "0-1", 30: "5", 31: "5"}
+    assert not (host.folder / "rackloop").exists()
+
+
+@pytest.mark.parametrize(
+    ("now", "changed"),
+    [
+        ({"eth0": {30: "2"}, "eth1": {31: "5"}}, {30: "0-3", 31: "5"}),
+        ({"eth1": {30: "5", 31: "5"}}, {30: "5", 31: "5"}),
+    ],
+    ids=["a queue", "the link"],
+)
+def test_an_interrupt_that_is_gone_is_passed_over(
+    host: Host, now: dict[str, dict[int, str]], changed: dict[int, str]
+) -> None:
+    (host.etc / "earlier").write_text("as it was")
+    host.interrupts(eth0={30: "0-3", 31: "0-3"})
+    host.make(files=[host.file("earlier", "new")], **DEALT)
+    host.interrupts(**now)
+    host.restore()
+    assert host.cpus() == changed
+    assert (host.etc / "earlier").read_text() == "as it was"
+    assert not (host.folder / "rackloop").exists()
+
+
+def test_an_interrupt_whose_file_or_cpus_are_gone_is_passed_over(host: Host) -> None:
+    host.interrupts(eth0={30: "0-3", 31: "0-3"})
+    host.make(**DEALT)
+    host.affinity(30).unlink()
+    host.affinity(31).unlink()
+    # A file of the kernel that refuses these CPUs as that of an interrupt does where it has fewer.
+    host.affinity(31).symlink_to("/proc/self/oom_score_adj")
+    assert host.restore() == []
+    assert not (host.folder / "rackloop").exists()
+    with pytest.raises(KEPT.Gone, match="eth0 1: CPUs x: Invalid argument"):
+        host.kinds["interrupt"].put("eth0 1", "x")
+
+
+def test_what_was_recorded_of_links_and_numbers_that_are_gone_is_passed_over(host: Host) -> None:
+    host.program("ethtool", "#!/bin/sh\necho netlink error: No such device >&2; exit 1\n")
+    host.record(
+        {"kind": "mtu", "name": "no-such-link", "before": 1500},
+        {"kind": "offload", "name": "no-such-link tso", "before": True},
+        {"kind": "value", "name": str(host.etc / "none"), "before": "1"},
+        # Of an earlier version: by now the number may be another device's.
+        {"kind": "value", "name": "/proc/irq/99999/smp_affinity_list", "before": "0-3"},
+    )
+    assert host.restore() == []
+    assert not (host.folder / "rackloop").exists()
 
 
 def test_units_run_and_are_as_they_were_afterwards(host: Host) -> None:
