@@ -5,29 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
-import ansible.module_utils  # type: ignore[import-untyped]
 import pytest
 
 from rackloop.data import data_path
+from tests.ansible_modules import loaded, module_of_ansible
 
-
-def loaded(path: Path) -> Any:
-    """What Ansible sends to a server, as a module: it belongs to no package."""
-    spec = spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-# Ansible sends along what a module imports from here.
-ansible.module_utils.__path__.append(str(data_path("playbooks") / "module_utils"))
-KEPT = loaded(data_path("playbooks") / "library" / "rackloop_reversible.py")
+KEPT = module_of_ansible("rackloop_reversible")
 KINDS = import_module("ansible.module_utils.rackloop_kinds")
 NVMET = loaded(data_path("playbooks") / "roles" / "nvme_tcp_target" / "files" / "nvmet.py")
 NOTHING: dict[str, Any] = {
