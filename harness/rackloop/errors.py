@@ -167,6 +167,17 @@ class ProductFailed(RackloopError):
     exit_code = EXIT_PRODUCT_FAILED
 
 
+def late_error(what: str, took_s: float, within_s: float, late_s: float) -> RackloopError:
+    """The error for ``what`` came after ``took_s``, or had not come by then, and may take ``within_s``.
+
+    It is the product's where that is so less ``late_s`` too, the most that this machine may have added.
+    """
+    late = f"{what}; that was after {took_s:.2f} s, and it may take {within_s:g} s"
+    if took_s - late_s > within_s:
+        return ProductFailed(late)
+    return RackloopError(f"{late}; this machine may have added {late_s:.2f} s to that: run it on a quieter machine")
+
+
 class ToolError(RackloopError):
     """A program the harness runs (fio, rackd, rackprobe, allure) is missing, too old, or failed."""
 

@@ -9,7 +9,7 @@ from threading import Event, Lock
 
 from rackloop.abilities import Applied, Fabric, Staged, stager
 from rackloop.clock import Deadline
-from rackloop.errors import LabError, NotSupported, ProductFailed, RackloopError, StaleGeneration
+from rackloop.errors import LabError, NotSupported, RackloopError, StaleGeneration, late_error
 from rackloop.lab import Lab, LabKind, Stack
 from rackloop.portmap import MapChange, Open, Partial, PortMap
 from rackloop.record import EventSink, RemapSeen
@@ -224,7 +224,8 @@ class Remapping:
         stack = lab.servers[server].stack
         seen = RemapSeen(self._test, stack, server, port, flight.drive, applied.generation, stages)
         if took_s > self._comes_s:
-            raise _came_late(seen, took_s, self._comes_s)
+            late = f"{server}.{port}: its drive came late after the switch had acted"
+            raise late_error(late, took_s, self._comes_s, seen.latency_error_s)
         if outcome.mount_error is not None:
             raise LabError(
                 f"{server}.{port}: {flight.drive} answered, but its first file could not be read: {outcome.mount_error}"
@@ -302,15 +303,6 @@ def share_spares(lab: Lab, servers: Iterable[str]) -> dict[str, str]:
     return dict(zip(slowest_first, spares, strict=False))
 
 
-def _came_late(seen: RemapSeen, took_s: float, within_s: float) -> RackloopError:
-    """The error for a drive that came too late: the product's, unless what this machine may have added makes it so."""
-    name = f"{seen.server}.{seen.port}"
-    late = f"{name}: its drive came {took_s:.2f} s after the switch had acted, later than {within_s:g} s"
-    if took_s - seen.latency_error_s > within_s:
-        return ProductFailed(late)
-    return RackloopError(f"{late}; this machine may have added {seen.latency_error_s:.2f} s to that")
-
-
 def _gave_up(
     place: ServerPort, outcome: workload.GaveUp, took_s: float, within_s: float, late_s: float
 ) -> RackloopError:
@@ -320,12 +312,7 @@ def _gave_up(
     if not answers:
         return _unanswered(place, outcome, took_s)
     reads = f"({outcome.reads} reads: {answers})"
-    if took_s - late_s > within_s:
-        return ProductFailed(f"{name}: its drive did not come within {within_s:g} s of the switch's acting {reads}")
-    return RackloopError(
-        f"{name}: its drive did not come within {took_s:.2f} s of the switch's acting {reads}; it may take "
-        f"{within_s:g} s, and this machine may have added {late_s:.2f} s to that: run it on a quieter machine"
-    )
+    return late_error(f"{name}: its drive did not come after the switch had acted {reads}", took_s, within_s, late_s)
 
 
 def _unanswered(place: ServerPort, outcome: workload.GaveUp, took_s: float) -> LabError:
