@@ -63,20 +63,21 @@ def test_hot_plug(rack: Rack, parameters: Mapping[str, Any], measure: Measure, p
         progress(done, len(drives.servers), drive)
         drives.identify(drive)
         for kind in _kinds(rack.lab, parameters, drive):
-            still_seen, returns_s = [], []
+            still_seen, returns = [], []
             try:
                 for _ in range(int(parameters["times"])):
                     with rack.faults.injected(FaultSpec(kind, drive)):
                         still_seen.append(int(drives.is_seen(drive)))
-                    returns_s.append(drives.await_return(drive))
+                    returns.append(drives.await_return(drive))
             except NotSupported as error:
                 # The other ways, and the other drives, are measured all the same.
                 refused.append(f"{kind} of {drive}: {error}")
             # What was measured before a refusal is judged as well.
             if still_seen:
                 measure("hotplug.still_seen", still_seen, drive=drive, fault=kind)
-            if returns_s:
-                measure("hotplug.return", returns_s, drive=drive, fault=kind)
+            if returns:
+                took_s, errors_s = [one.took_s for one in returns], [one.error_s for one in returns]
+                measure("hotplug.return", took_s, errors=errors_s, drive=drive, fault=kind)
         if (wrong := drives.wrong_sectors(drive)) is not None:
             measure("hotplug.wrong", wrong, drive=drive)
     if refused:

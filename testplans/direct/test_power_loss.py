@@ -72,13 +72,14 @@ def test_power_loss(rack: Rack, parameters: Mapping[str, Any], measure: Measure,
     servers = _may_lose_power(rack.lab)
     for done, server in enumerate(servers):
         progress(done, len(servers), f"power_loss of {server}")
-        answers, boots_s = [], []
+        answers, boots = [], []
         for _ in times:
             with rack.faults.injected(FaultSpec("power_loss", server)):
                 answers.append(int(drives.answers(server)))
-            boots_s.append(drives.await_server(server))
+            boots.append(drives.await_server(server))
         measure("power.still_answers", answers, server=server)
-        measure("power.boot", boots_s, server=server)
+        took_s, errors_s = [one.took_s for one in boots], [one.error_s for one in boots]
+        measure("power.boot", took_s, errors=errors_s, server=server)
     for drive in drives.servers:
         if (wrong := drives.wrong_sectors(drive)) is not None:
             measure("power.wrong", wrong, drive=drive)

@@ -82,13 +82,14 @@ def test_slot_power_loss(rack: Rack, parameters: Mapping[str, Any], measure: Mea
         drives.identify(drive)
     for done, (drive, kind) in enumerate(slots):
         progress(done, len(slots), f"{kind} of {drive}")
-        still_seen, returns_s = [], []
+        still_seen, returns = [], []
         for _ in range(int(parameters["times"])):
             with rack.faults.injected(FaultSpec(kind, drive)):
                 still_seen.append(int(drives.is_seen(drive)))
-            returns_s.append(drives.await_return(drive))
+            returns.append(drives.await_return(drive))
         measure("power.still_seen", still_seen, drive=drive, fault=kind)
-        measure("power.return", returns_s, drive=drive, fault=kind)
+        took_s, errors_s = [one.took_s for one in returns], [one.error_s for one in returns]
+        measure("power.return", took_s, errors=errors_s, drive=drive, fault=kind)
     for drive in drives.servers:
         if (wrong := drives.wrong_sectors(drive)) is not None:
             measure("power.wrong", wrong, drive=drive)
