@@ -22,9 +22,10 @@ from rackloop_labs.mock import MockBench
 from tests.deadlines import CLOCK, soon
 
 HANG = {"kind": "hang"}
-GROUPS = "/tmp/groups"
+GROUPS, SEATS = "/tmp/groups", "/tmp/seats"
 _MAKE = f"""
-rm -rf {GROUPS} && mkdir -p {GROUPS}/init.scope {GROUPS}/system.slice {GROUPS}/held.slice && : >{GROUPS}/cgroup.procs
+rm -rf {GROUPS} {SEATS}* && mkdir {SEATS} && : >{SEATS}/seat0
+mkdir -p {GROUPS}/init.scope {GROUPS}/system.slice {GROUPS}/held.slice && : >{GROUPS}/cgroup.procs
 for group in {GROUPS}/*/; do
     echo 0 >"$group/cgroup.freeze"
     printf 'populated 1\\nfrozen 1\\n' >"$group/cgroup.events"
@@ -65,12 +66,17 @@ def host(bench: MockBench) -> Host:
 
 
 def part_of(host: Any, longest_s: float = 3600) -> HostFaults:
-    return HostFaults(host, "server:node1", HostHang(host, longest_s, root=GROUPS))
+    return HostFaults(host, "server:node1", HostHang(host, longest_s, root=GROUPS, seats=SEATS))
 
 
 def held(host: Host) -> list[str]:
     """What each group is told, by name."""
     return host.run(["sh", "-c", f"cd {GROUPS} && cat */cgroup.freeze"], soon(30)).stdout.split()
+
+
+def has_seats(host: Host) -> bool:
+    """Whether the folder by which PAM knows logind is where it was, with what was in it."""
+    return host.run(["test", "-e", f"{SEATS}/seat0"], soon(30)).status == 0
 
 
 @pytest.mark.parametrize("clause", breakable.CONTRACT, ids=lambda clause: clause.__name__)
@@ -87,12 +93,21 @@ def test_what_somebody_else_holds_stays_held(host: Host) -> None:
 
 
 def test_a_server_lets_go_by_itself_where_nobody_else_does(host: Host) -> None:
-    part = part_of(Looked(host), longest_s=0.2)
+    part = part_of(Looked(host), longest_s=0.5)
     part.break_as("test/2", HANG, soon(30))
     assert soon(30).poll(lambda: held(host) == ["1", "0", "0"], every_s=1e-2)
+    assert has_seats(host)
     assert part.standing(soon(30)) == {}
     part.mend("test/2", soon(30))
     assert host.run(["sh", "-c", "ls /run/rackloop-h* 2>&1"], soon(30)).status != 0
+
+
+def test_no_login_waits_for_a_logind_that_is_held(host: Host) -> None:
+    part = part_of(Looked(host))
+    part.break_as("test/6", HANG, soon(30))
+    assert not has_seats(host)
+    part.mend("test/6", soon(30))
+    assert has_seats(host)
 
 
 def test_one_that_does_not_get_all_programs_lets_all_go(host: Host) -> None:

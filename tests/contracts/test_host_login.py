@@ -7,7 +7,7 @@ import logging
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 
+from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, LoginRefused, NotConnected
 from rackloop.lab import EnvironmentSecret, FileSecret
 from rackloop_drivers.host import SshAccess, SshHost
@@ -61,10 +62,11 @@ def agent_with(key: Path, folder: Path) -> Iterator[dict[str, str]]:
 
 
 class PasswordServer(asyncssh.SSHServer):
-    """Lets in who has the password, and notes what it was shown."""
+    """Lets in who has the password, and notes what it was shown; ``on_login`` comes before the first session."""
 
-    def __init__(self, shown: list[str]) -> None:
+    def __init__(self, shown: list[str], on_login: Callable[[], None]) -> None:
         self._shown = shown
+        self._on_login = on_login
         self.connection: asyncssh.SSHServerConnection | None = None
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
@@ -76,6 +78,9 @@ class PasswordServer(asyncssh.SSHServer):
     def validate_password(self, username: str, password: str) -> bool:
         self._shown.append(password)
         return password == PASSWORD
+
+    def auth_completed(self) -> None:
+        self._on_login()
 
 
 def run_here(process: asyncssh.SSHServerProcess[str]) -> None:
@@ -90,7 +95,7 @@ def run_here(process: asyncssh.SSHServerProcess[str]) -> None:
 
 
 @contextmanager
-def password_server(folder: Path) -> Iterator[tuple[list[str], SshAccess]]:
+def password_server(folder: Path, on_login: Callable[[], None] = lambda: None) -> Iterator[tuple[list[str], SshAccess]]:
     """A server with a password, by what it was shown so far and how to reach it."""
     key = make_key(folder / "host")
     shown: list[str] = []
@@ -100,7 +105,7 @@ def password_server(folder: Path) -> Iterator[tuple[list[str], SshAccess]]:
     serving.start()
 
     def make_server() -> PasswordServer:
-        servers.append(PasswordServer(shown))
+        servers.append(PasswordServer(shown, on_login))
         return servers[-1]
 
     async def listen() -> asyncssh.SSHAcceptor:
@@ -197,6 +202,20 @@ def test_a_password_opens_the_server(tmp_path: Path) -> None:
     with password_server(tmp_path) as (shown, access):
         assert say_hello(replace(access, password=FileSecret(tmp_path / "secret"))) == "hello\n"
     assert shown == [PASSWORD]
+
+
+@pytest.mark.parametrize(("takes_s", "within_s", "logins"), [(25.0, 60.0, 1), (50.0, 300.0, 2)])
+def test_a_server_that_let_us_in_is_waited_for_as_long_as_pam_may_take(
+    tmp_path: Path, takes_s: float, within_s: float, logins: int
+) -> None:
+    """By the clock of the host, which the server sets forward between the login and the first session."""
+    clock = VirtualClock()
+    with password_server(tmp_path, lambda: clock.advance(takes_s)) as (shown, access):
+        (tmp_path / "password").write_text(PASSWORD)
+        knowing = replace(access, password=FileSecret(tmp_path / "password"))
+        with SshHost(knowing, clock) as host:
+            host.reconnect(Deadline.after(clock, within_s))
+        assert len(shown) == logins
 
 
 def test_a_wrong_password_is_shown_once_and_never_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,6 +1,7 @@
 """A fault: a server all of whose programs are held, but those by which the harness reaches it.
 
-Source: Linux ``Documentation/admin-guide/cgroup-v2.rst`` (``cgroup.freeze``, ``cgroup.events``, ``cgroup.procs``).
+Sources: Linux ``Documentation/admin-guide/cgroup-v2.rst`` (``cgroup.freeze``, ``cgroup.events``, ``cgroup.procs``);
+systemd's ``pam_systemd.c`` and ``login-util.c`` (``logind_running``).
 """
 
 from __future__ import annotations
@@ -28,15 +29,23 @@ class HostHang:
     is mended the way it was made, and a timer of its own, which ends it after ``longest_s`` whatever becomes of the
     harness; a reboot ends it too. A server that a watchdog would reset, or whose SSH server is started for each
     connection, is refused with FaultRefused. Needs root and control groups of version 2 there, else NotSupported;
-    ``root`` is where they are mounted.
+    ``root`` is where they are mounted. ``seats`` is the folder without which PAM takes no systemd-logind to run, so
+    that no login waits for it.
     """
 
     kinds = frozenset({"hang"})
 
-    def __init__(self, host: Host, longest_s: float = _LONGEST_S, *, root: str = "/sys/fs/cgroup") -> None:
+    def __init__(
+        self,
+        host: Host,
+        longest_s: float = _LONGEST_S,
+        *,
+        root: str = "/sys/fs/cgroup",
+        seats: str = "/run/systemd/seats",
+    ) -> None:
         self._host = host
         self._longest_s = longest_s
-        self._root = root
+        self._places = (root, seats)
 
     def prepare(self, fault: Mapping[str, Any], deadline: Deadline) -> dict[str, Any]:
         """See :class:`~rackloop_drivers.host_tools.Breaking`."""
@@ -59,7 +68,8 @@ class HostHang:
 
     def _run(self, what: str, *arguments: str, deadline: Deadline) -> str:
         script = files("rackloop_drivers.hang").joinpath("hang.sh").read_text(encoding="utf-8")
-        completed = self._host.run(["sh", "-c", with_watchdogs(script), "hang", self._root, what, *arguments], deadline)
+        argv = ["sh", "-c", with_watchdogs(script), "hang", *self._places, what, *arguments]
+        completed = self._host.run(argv, deadline)
         said = completed.stderr.strip() or f"exit status {completed.status}"
         if completed.status == _NO_FREEZER:
             raise NotSupported(f"the programs of {self._host.name} cannot be held: {said}")

@@ -1,7 +1,8 @@
-# Holds the programs of a server, but those by which whoever asks is reached: ROOT of the control groups, WHAT, LONGEST_S.
+# Holds the programs of a server, but those by which whoever asks is reached: ROOT of the control groups, SEATS, WHAT, LONGEST_S.
 PATH=$PATH:/usr/sbin:/sbin
 export PATH LC_ALL=C
-root=$1 what=$2 longest_s=$3
+# Where SEATS is not, PAM takes it that no systemd-logind runs: logins and sudo do not wait for one that is held.
+root=$1 seats=$2 what=$3 longest_s=$4
 # Who is never held: the SSH server, this session, and what ends it in time. Gone with a reboot, as all of this is.
 spared=$root/rackloop-spared
 # The groups that are held, one a line, and where each process came from that is spared: its number and its group.
@@ -37,8 +38,9 @@ is_held() {
     [ -s "$held" ] && [ "$(cat "$(head -n 1 "$held")/cgroup.freeze" 2>/dev/null)" = 1 ]
 }
 
-# Of TIMER, HELD, MOVED and ROOT. What was begun meanwhile goes to where the SSH server belongs.
+# Of TIMER, HELD, MOVED, ROOT and SEATS. What was begun meanwhile goes to where the SSH server belongs.
 let_go='
+[ ! -d "$5.held" ] || mv "$5.held" "$5"
 while read -r group; do echo 0 >"$group/cgroup.freeze"; done <"$2"
 home=$(tail -n 1 "$3" | cut -d " " -f 2-)
 for process in $(cat "$4/rackloop-spared/cgroup.procs"); do
@@ -55,7 +57,7 @@ end() {
         rm -f "$timer"
     fi
     [ -e "$held" ] || return 0
-    sh -c "$let_go" end "$timer" "$held" "$moved" "$root"
+    sh -c "$let_go" end "$timer" "$held" "$moved" "$root" "$seats"
 }
 
 case $what in
@@ -81,10 +83,10 @@ begin)
     done <"$moved"
     : >"$held"
     # First what ends it, which goes on whatever becomes of who asked.
-    env -u RACKLOOP_COMMAND setsid sh -c 'echo $$ >"$1.new" && mv "$1.new" "$1" && sleep "$5"
+    env -u RACKLOOP_COMMAND setsid sh -c 'echo $$ >"$1.new" && mv "$1.new" "$1" && sleep "$6"
         # One that was ended, and begun anew, is another timer'"'"'s.
         [ "$(cat "$1")" = $$ ] || exit 0
-        '"$let_go" timer "$timer" "$held" "$moved" "$root" "$longest_s" </dev/null >/dev/null 2>&1 &
+        '"$let_go" timer "$timer" "$held" "$moved" "$root" "$seats" "$longest_s" </dev/null >/dev/null 2>&1 &
     tries=500
     until [ -e "$timer" ]; do
         [ "$tries" -gt 0 ] || { end && echo "$timer cannot be written" >&2 && exit 1; }
@@ -110,6 +112,7 @@ begin)
             sleep 0.01
         done
     done <"$held"
+    [ ! -d "$seats" ] || mv "$seats" "$seats.held" || { end && exit 1; }
     ;;
 stands)
     if is_held; then echo yes; else echo no; fi

@@ -18,8 +18,8 @@ class SshAccess:
     unless ``use_agent`` is false. ``password`` comes last. With ``jump``, the server is reached from that one. With
     ``sudo``, commands run as root by ``sudo -n``, which takes no password. ``clock`` is where the port for the server's
     clock is reached, if it is. A server that has not opened a session, begun a command or ended one that is killed for
-    ``answers_within_s`` counts as hung; while it is waited for, an attempt to log in takes ``logs_in_within_s`` at
-    most.
+    ``answers_within_s`` counts as hung; while it is waited for, an attempt to be let in takes ``logs_in_within_s``,
+    and longer after one that was not answered.
     """
 
     name: str

@@ -148,8 +148,8 @@ class Connection:
         raise NotConnected(f"{what}: the connection was lost{_because(error)}") from error
 
 
-def connect(access: SshAccess, deadline: Deadline) -> Connection:
-    """Connect and log in, by way of its jump host where it has one.
+def connect(access: SshAccess, deadline: Deadline, let_in_by: Deadline | None = None) -> Connection:
+    """Connect and log in, by way of its jump host where it has one; with ``let_in_by``, be let in sooner.
 
     Raises NotConnected where nothing answers, DeadlineExceeded where it answers too late, ProtocolError where it is
     no SSH server, HostKeyUnknown and HostKeyMismatch before anything is shown to it, LoginRefused, and BadInput
@@ -157,11 +157,12 @@ def connect(access: SshAccess, deadline: Deadline) -> Connection:
     """
     load_paramiko()
     logging.getLogger("paramiko").addHandler(_NO_PRINT)
-    jump = connect(access.jump, deadline) if access.jump else None
+    login = let_in_by or deadline
+    jump = connect(access.jump, login) if access.jump else None
     with contextlib.ExitStack() as undo:
         if jump:
             undo.callback(jump.close)
-        transport = _logged_in(access, jump, deadline)
+        transport = _logged_in(access, jump, login)
         transport.set_keepalive(_CHATTER_S)
         connection = Connection(access, transport, jump)
         if access.sudo:

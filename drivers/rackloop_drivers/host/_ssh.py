@@ -37,6 +37,8 @@ _OWN_S = 30.0
 _FAREWELL_S = 3.0
 # A server that boots may never answer an attempt that it took; a slow one may only need longer.
 _LONGEST_ATTEMPT = 4
+# One that was let in waits for what PAM asks, such as a systemd-logind that does not answer: 25 s to minutes.
+_FIRST_SESSION_S = 30.0
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
 
@@ -201,7 +203,7 @@ class SshHost:
         Raises DeadlineExceeded, with what it last met, when it does not in time, and at once what more time would
         not mend: an unknown or changed host key, a refused login, a name that never resolved.
         """
-        pause_s, attempt_s = _FIRST_PAUSE_S, self._access.logs_in_within_s
+        pause_s, attempt_s, session_s = _FIRST_PAUSE_S, self._access.logs_in_within_s, _FIRST_SESSION_S
         with self._connecting_by(deadline):
             self._must_be_open()
             self._connection_pool.retire()
@@ -211,11 +213,12 @@ class SshHost:
             self._refusal = None
             while True:
                 try:
-                    self._connect(deadline.sooner(attempt_s))
+                    self._connect(deadline.sooner(attempt_s + session_s), deadline.sooner(attempt_s))
                     return
                 except (NotConnected, DeadlineExceeded) as error:
                     if isinstance(error, DeadlineExceeded):
                         attempt_s = min(2 * attempt_s, _LONGEST_ATTEMPT * self._access.logs_in_within_s)
+                        session_s *= 2
                     if isinstance(error, NameUnknown) and not was_known:
                         raise
                     if deadline.remaining_s() <= pause_s:
@@ -348,9 +351,9 @@ class SshHost:
                 return self._connect(deadline)
             return self._connection
 
-    def _connect(self, deadline: Deadline) -> Connection:
+    def _connect(self, deadline: Deadline, let_in_by: Deadline | None = None) -> Connection:
         try:
-            connection = connect(self._access, deadline)
+            connection = connect(self._access, deadline, let_in_by)
         except LoginRefused as error:
             self._refusal = error
             raise

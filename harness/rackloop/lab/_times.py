@@ -19,7 +19,7 @@ class Times(Description):
     answer: _Time = None
     """The time for a server to open an SSH session, begin a command or kill one before it counts as hung."""
     reconnect: _Time = None
-    """The time for one attempt to log in to a server that is waited for."""
+    """The time for one attempt to be let in by a server that is waited for."""
     act: _Time = None
     """The time for an act on the rack, or a question to it, in a test that says nothing else."""
     online: _Time = None
