@@ -16,7 +16,7 @@ import pytest
 from rackloop.abilities import Completed, Host
 from rackloop.clock import Deadline
 from rackloop.contracts import breakable
-from rackloop.errors import FaultRefused, LabError, ToolError
+from rackloop.errors import DeadlineExceeded, FaultRefused, LabError, ToolError
 from rackloop.faults import Faults, FaultSpec
 from rackloop.lab import LabKind, LabState, load_lab
 from rackloop.safety import heal
@@ -44,7 +44,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockBench]:
 
 
 def part_of(host: Host, longest_s: float = 3600) -> HostFaults:
-    return HostFaults(host, f"network:{host.name}", HostPartition(host, longest_s))
+    return HostFaults(host, f"network:{host.name}", HostPartition(cast(Any, host), longest_s))
 
 
 def is_cut(host: Host) -> bool:
@@ -67,8 +67,11 @@ def test_ssh_from_the_harness_and_the_loopback_are_let_through_and_nothing_else(
     assert accepted == [
         'iif "lo" accept',
         f"ip saddr {own} tcp dport {port} accept",
+        "icmp type destination-unreachable accept",
+        "udp sport 67 udp dport 68 accept",
         'oif "lo" accept',
         f"ip daddr {own} tcp sport {port} accept",
+        "udp sport 68 udp dport 67 accept",
     ]
     part_of(host).mend("test/1", soon(30))
     assert not is_cut(host)
@@ -96,6 +99,51 @@ def test_a_timer_ends_no_other_partition_than_its_own(bench: MockBench) -> None:
             assert is_cut(host)
         part.mend("test/3", soon(30))
     assert host.run(["sh", "-c", "ls /run/rackloop-partition 2>&1"], soon(30)).status != 0
+
+
+class ShutOut:
+    """A server that is reached by the connection there is, and by no new one."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def run_apart(self, _argv: list[str], _deadline: Deadline) -> Completed:
+        raise DeadlineExceeded("nothing answered in time")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._host, name)
+
+
+def test_a_partition_that_lets_no_new_login_in_is_over_soon(bench: MockBench) -> None:
+    host = bench.host("node2")
+    partition = HostPartition(cast(Any, ShutOut(host)), trial_s=0.2)
+    note = partition.prepare(PARTITION, soon(30))
+    with pytest.raises(LabError, match=r"node2: with its network cut no new login came in.*nothing answered in time"):
+        partition.start(note, soon(30))
+    assert soon(30).poll(lambda: not is_cut(host), every_s=1e-2)
+
+
+def test_a_new_login_has_it_stand_as_long_as_it_may(bench: MockBench) -> None:
+    host = bench.host("node2")
+    partition = HostPartition(cast(Any, host), longest_s=3601, trial_s=77)
+    partition.start(partition.prepare(PARTITION, soon(30)), soon(30))
+    timers = host.run(["sh", "-c", "ps -eo args | sed -n -E 's/^sleep (77|3601)[.]000$/\\1/p'"], soon(30)).stdout
+    assert (timers.split(), is_cut(host)) == (["3601"], True)
+    partition.end({}, soon(30))
+
+
+def test_a_login_that_comes_when_the_trial_is_over_makes_no_partition(bench: MockBench) -> None:
+    host = bench.host("node2")
+
+    class Late(ShutOut):
+        def run_apart(self, argv: list[str], deadline: Deadline) -> Completed:
+            HostPartition(cast(Any, host)).end({}, deadline)
+            return cast(Any, host).run_apart(argv, deadline)
+
+    partition = HostPartition(cast(Any, Late(host)))
+    with pytest.raises(LabError, match="the cut was over before"):
+        partition.start(partition.prepare(PARTITION, soon(30)), soon(30))
+    assert host.run(["ls", "/run/rackloop-partition"], soon(30)).status != 0
 
 
 def test_a_reboot_ends_it(bench: MockBench) -> None:
@@ -202,8 +250,8 @@ def test_the_real_nft_takes_what_the_script_says(family: str, client: str) -> No
     if shutil.which("nft", path=f"{os.environ['PATH']}:/usr/sbin:/sbin") is None:
         pytest.skip("no nft here: its package nftables is not installed")
     inside = (
-        f'mount -t tmpfs none /run; s=$1; sh -c "$s" p begin {family} {client} 22 60; nft list tables; '
-        'sh -c "$s" p stands; sh -c "$s" p end; sh -c "$s" p stands'
+        f'mount -t tmpfs none /run; s=$1; sh -c "$s" p begin {family} {client} 22 60; sh -c "$s" p hold 90; '
+        'nft list tables; sh -c "$s" p stands; sh -c "$s" p end; sh -c "$s" p stands'
     )
     done = subprocess.run(
         ["unshare", "-Urnm", "sh", "-c", inside, "try", SCRIPT], capture_output=True, text=True, timeout=60, check=False
@@ -211,3 +259,37 @@ def test_the_real_nft_takes_what_the_script_says(family: str, client: str) -> No
     if "unshare" in done.stderr:
         pytest.skip(f"no user namespace here: {done.stderr}")
     assert (done.stdout.split("\n")[:3], done.stderr) == ([TABLE, "yes", "no"], "")
+
+
+DISKS = {
+    "sda": "pci0000:00/ata1/host0/target0:0:0/0:0:0:0",
+    "sdb": "platform/host9/session3/target9:0:0/9:0:0:1",
+    "nvme0n1": "pci0000:00/nvme/nvme0",
+    "nvme1n1": "virtual/nvme-fabrics/ctl/nvme1",
+    "nvme2n1": "virtual/nvme-subsystem/nvme-subsys2",
+    "nbd0": "virtual/nbd",
+}
+TRANSPORTS = {"nvme0n1": "transport", "nvme1n1": "transport", "nvme2n1": "nvme2/transport"}
+LSBLK = """#!/bin/sh
+printf '%s\n' "" "/of/${3##*/}"
+"""
+
+
+def test_what_is_mounted_from_a_disk_of_another_machine_is_known(tmp_path: Path) -> None:
+    """As kernels have them in sysfs, the last of the NVMe disks one of several paths."""
+    for name, place in DISKS.items():
+        (tmp_path / "devices" / place).mkdir(parents=True)
+        (tmp_path / "block" / name).mkdir(parents=True)
+        (tmp_path / "block" / name / "device").symlink_to(tmp_path / "devices" / place)
+    for name, file in TRANSPORTS.items():
+        transport = tmp_path / "block" / name / "device" / file
+        transport.parent.mkdir(exist_ok=True)
+        transport.write_text("pcie\n" if name == "nvme0n1" else "tcp\n")
+    for tool, text in (("nft", "#!/bin/sh\n"), ("lsblk", LSBLK)):
+        (tmp_path / tool).write_text(text)
+        (tmp_path / tool).chmod(0o755)
+    path = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    argv = ["sh", "-c", SCRIPT, "partition", "look", str(tmp_path)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True, env=path)
+    found = [line.removeprefix("mount /of/") for line in done.stdout.splitlines() if line.startswith("mount /of/")]
+    assert found == ["nbd0", "nvme1n1", "nvme2n1", "sdb"]

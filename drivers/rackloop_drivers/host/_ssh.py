@@ -131,6 +131,12 @@ class SshHost:
             self._must_be_open()
         return stream
 
+    def run_apart(self, argv: Sequence[str], deadline: Deadline) -> Completed:
+        """Run a command as :meth:`run` does, by a login of its own, whatever becomes of the connection there is."""
+        self._must_be_open()
+        with SshHost(self._access, self._clock, self._working_for) as other:
+            return other.run(argv, deadline)
+
     def start_aside(self, argv: Sequence[str]) -> SshProcess:
         """Start a command that stays for long and says little, which takes no room from those of this connection.
 
