@@ -31,7 +31,7 @@ servers:
 pdus:
   apc1: {driver: apc, outlets: 4}
   cyber1: {driver: cyberpower, outlets: 4}
-  redfish1: {driver: redfish, outlets: 4}
+  redfish1: {driver: redfish, outlets: 4, unit: 2}
 drives:
   d01: {profile: sata-ssd, serial: RL000001, wwn: 5000c500a0000001, size: 64 MiB, port: 101, scratch: true}
 """

@@ -10,8 +10,8 @@ import pytest
 
 from rackloop.abilities import SystemEvent
 from rackloop.clock import Deadline, VirtualClock
-from rackloop.errors import DeadlineExceeded, NotSupported, ProtocolError
-from rackloop_drivers.power.redfish import RedfishEventLog, RedfishPowerPort, RedfishService
+from rackloop.errors import DeadlineExceeded, LabError, NotSupported, ProtocolError
+from rackloop_drivers.power.redfish import RedfishEventLog, RedfishOutlet, RedfishPowerPort, RedfishService
 from tests.deadlines import soon
 
 V1 = "/redfish/v1"
@@ -125,3 +125,48 @@ def test_several_systems_behind_one_controller_are_not_guessed_among() -> None:
 def test_a_system_that_cannot_be_reset_says_so() -> None:
     with pytest.raises(NotSupported, match=r"has no action #ComputerSystem\.Reset"):
         power(system(PowerState="On", Actions={})).turn_off(soon(5, VirtualClock()))
+
+
+def chained() -> Resources:
+    """A service with two units, each with an outlet 3; only the second has an outlet 4. All are off."""
+    units = {"1": ("3",), "2": ("3", "4")}
+    resources: dict[str, Any] = {
+        "": {"PowerEquipment": link("PowerEquipment")},
+        "PowerEquipment": {"RackPDUs": link("RackPDUs")},
+        "RackPDUs": members(*(f"RackPDUs/{unit}" for unit in units)),
+    }
+    for unit, numbers in units.items():
+        resources[f"RackPDUs/{unit}"] = {"Outlets": link(f"RackPDUs/{unit}/Outlets")}
+        resources[f"RackPDUs/{unit}/Outlets"] = members(*(f"RackPDUs/{unit}/Outlets/{number}" for number in numbers))
+        for number in numbers:
+            control = {"#Outlet.PowerControl": {"target": f"/{unit}/{number}"}}
+            resources[f"RackPDUs/{unit}/Outlets/{number}"] = {"PowerState": "Off", "Actions": control}
+    return Resources(resources)
+
+
+def outlet(resources: Resources, number: int, unit: str | None = None) -> RedfishOutlet:
+    return RedfishOutlet(cast(RedfishService, resources), number, unit)
+
+
+def test_an_outlet_that_two_units_have_is_not_guessed() -> None:
+    resources = chained()
+    several = r"has several outlets 3: .*/1/Outlets/3, .*/2/Outlets/3; .* one of 1, 2"
+    for act in (outlet(resources, 3).turn_on, outlet(resources, 3).turn_off, outlet(resources, 3).is_on):
+        with pytest.raises(NotSupported, match=several):
+            act(soon(5, VirtualClock()))
+    assert resources.posted == []
+
+
+@pytest.mark.parametrize(("number", "unit", "target"), [(3, "1", "/1/3"), (3, "2", "/2/3"), (4, None, "/2/4")])
+def test_the_outlet_of_the_named_unit_is_switched_or_the_only_one_of_its_number(
+    number: int, unit: str | None, target: str
+) -> None:
+    resources = chained()
+    with pytest.raises(DeadlineExceeded, match=f"RackPDUs{target[:2]}/Outlets{target[2:]} was told to be On"):
+        outlet(resources, number, unit).turn_on(soon(5, VirtualClock()))
+    assert resources.posted == [(target, {"PowerState": "On"})]
+
+
+def test_a_unit_that_is_not_there_is_named_with_those_that_are() -> None:
+    with pytest.raises(LabError, match="there is no unit 3 among 1, 2"):
+        outlet(chained(), 3, "3").is_on(soon(5, VirtualClock()))

@@ -67,11 +67,16 @@ class RedfishInterrupt:
 
 
 class RedfishOutlet:
-    """The PowerPort that is outlet ``number`` of a PDU with a Redfish service (Outlet.PowerControl)."""
+    """The PowerPort that is outlet ``number`` of a PDU with a Redfish service (Outlet.PowerControl).
 
-    def __init__(self, service: RedfishService, number: int) -> None:
+    ``unit`` names the one of several behind the service, by the last part of its path. Raises NotSupported where it is
+    not given and several have an outlet of this number.
+    """
+
+    def __init__(self, service: RedfishService, number: int, unit: str | None = None) -> None:
         self._service = service
         self._number = number
+        self._unit = unit
 
     def turn_on(self, deadline: Deadline) -> None:
         """Close the outlet's relay; the PDU says that it is on when this returns."""
@@ -93,15 +98,26 @@ class RedfishOutlet:
     def _outlet(self, deadline: Deadline) -> Mapping[str, Any]:
         service = self._service
         equipment = service.get(_linked(service.get(_ROOT, deadline), "PowerEquipment"), deadline)
-        units = _members(service, _linked(equipment, "RackPDUs"), deadline)
-        outlets = [
-            member for unit in units for member in _members(service, _linked(unit, "Outlets"), deadline, whole=False)
+        units = {_last(_path(unit)): unit for unit in _members(service, _linked(equipment, "RackPDUs"), deadline)}
+        if self._unit is not None and self._unit not in units:
+            raise LabError(f"{service.url}: there is no unit {self._unit} among {', '.join(units) or 'none at all'}")
+        paths = [
+            _path(outlet)
+            for name, unit in units.items()
+            if self._unit in {None, name}
+            for outlet in _members(service, _linked(unit, "Outlets"), deadline, whole=False)
         ]
-        paths = [_path(outlet) for outlet in outlets]
-        for path in paths:
-            if path.rstrip("/").rpartition("/")[2] == str(self._number):
-                return service.get(path, deadline)
-        raise LabError(f"{service.url}: there is no outlet {self._number} among {', '.join(paths) or 'none at all'}")
+        meant = [path for path in paths if _last(path) == str(self._number)]
+        if not meant:
+            raise LabError(
+                f"{service.url}: there is no outlet {self._number} among {', '.join(paths) or 'none at all'}"
+            )
+        if len(meant) > 1:
+            raise NotSupported(
+                f"{service.url} has several outlets {self._number}: {', '.join(meant)}; give the PDU its unit: in the "
+                f"description of the lab, one of {', '.join(units)}"
+            )
+        return service.get(meant[0], deadline)
 
 
 class RedfishEventLog:
@@ -197,6 +213,11 @@ def _path(link: object) -> str:
         case {"@odata.id": str(path)}:
             return path
     raise ProtocolError(f"expected a link to a resource, found {str(link)[:80]}")
+
+
+def _last(path: str) -> str:
+    """The last part of a path, which names a member of a collection."""
+    return path.rstrip("/").rpartition("/")[2]
 
 
 def _action(resource: Mapping[str, Any], name: str) -> str:

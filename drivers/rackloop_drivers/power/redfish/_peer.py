@@ -338,7 +338,9 @@ class RedfishBmc(_RedfishPeer):
 
 
 class RedfishPdu(_RedfishPeer):
-    """A PDU with a Redfish service."""
+    """A PDU with a Redfish service, which has this one ``unit``."""
+
+    unit = codec.PDU.rpartition("/")[2]
 
     def __init__(self, outlets: Outlets, account: Account, context: ssl.SSLContext) -> None:
         super().__init__(account, context)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from rackloop.abilities import Console, PowerPort
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, NotSupported
-from rackloop.lab.yaml import File
+from rackloop.lab.yaml import File, Text
 from rackloop_drivers.boxes import (
     BmcDriver,
     ConsoleDriver,
@@ -73,12 +73,15 @@ class RedfishBmcDriver(_OverRedfish, BmcDriver):
 class RedfishPduDriver(_OverRedfish, PduDriver):
     """A unit that speaks Redfish."""
 
+    unit: Text | None = None
+    """The one meant of several units behind the address, by the last part of its path, such as 2."""
+
     def open(self, opening: Opening) -> Callable[[int], PowerPort]:
         """A function from the number of an outlet to its power port."""
         from rackloop_drivers.power.redfish._driver import RedfishOutlet
 
         service = self.service(opening)
-        return lambda number: RedfishOutlet(service, number)
+        return lambda number: RedfishOutlet(service, number, self.unit)
 
     @asynccontextmanager
     async def simulated(self, outlets: Outlets, place: SimulatedPlace) -> AsyncIterator[Mapping[str, Any]]:
@@ -88,7 +91,9 @@ class RedfishPduDriver(_OverRedfish, PduDriver):
         account, password_file = place.account()
         async with RedfishPdu(outlets, account, place.tls) as pdu:
             where = {"address": pdu.url, "user": account.user, "password_file": str(password_file)}
-            yield where | {"ca_file": str(place.ca_file)}
+            # A simulated service has one unit, whichever the description means.
+            only = {} if self.unit is None else {"unit": pdu.unit}
+            yield where | {"ca_file": str(place.ca_file)} | only
 
 
 class RedfishConsoleDriver(ConsoleDriver):
