@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from rackloop.errors import BadInput, DeadlineExceeded, NotSupported
+from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotSupported
 from rackloop.portmap import Partial, PortMap
 from rackloop.record.acts import BreakPart, MendPart
 from rackloop.safety.undo import EntryState, UndoFailed, undo, undoing
+from tests.deadlines import soon
 from tests.unit.harness.journalled_bench import Bench
 from tests.unit.harness.sim_rack import BASELINE, RestoringPhy
 
@@ -104,6 +105,44 @@ def test_a_part_the_lab_no_longer_has_is_named(bench: Bench) -> None:
     del bench.rack.parts["drive:d01"]
     outcome = undo(bench.journal.standing("bench"), bench.rack.equipment, bench.journal, bench.deadline)
     assert outcome.problems == ("drive:d01: the lab has no such part that could be mended any more; mend it by hand",)
+
+
+@pytest.mark.parametrize("found_after_s", [0.0, 3.0])
+def test_a_drive_that_another_stood_in_for_is_mended_once_the_map_has_it_again(
+    bench: Bench, found_after_s: float
+) -> None:
+    joined_ns: list[int] = []
+
+    def find() -> None:
+        if bench.switch.live != BASELINE:
+            raise LabError("another drive is here")
+        joined_ns.append(bench.clock.now_ns())
+        if joined_ns[-1] < joined_ns[0] + round(found_after_s * 1e9):
+            raise LabError("no drive is here")
+
+    part = bench.rack.parts["drive:d01"]
+    bench.acting.breakable["drive:d01"].break_as("k", {"kind": "slow"}, bench.deadline)
+    bench.acting.fabric.apply(Partial(PortMap.of([(1, 102)])), bench.deadline)
+    part.mending = find
+    assert undo(bench.journal.standing("bench"), bench.rack.equipment, bench.journal, bench.deadline).problems == ()
+    assert (part.broken, bench.journal.standing("bench")) == ({}, [])
+
+
+@pytest.mark.parametrize(("remaps", "took_s"), [(True, 30), (False, 0)])
+def test_a_drive_that_is_nowhere_is_waited_for_where_the_map_was_restored_and_named(
+    bench: Bench, *, remaps: bool, took_s: float
+) -> None:
+    def find() -> None:
+        raise LabError("it is nowhere")
+
+    bench.acting.breakable["drive:d01"].break_as("k", {"kind": "slow"}, bench.deadline)
+    if remaps:
+        bench.acting.fabric.apply(Partial(PortMap.of([(1, 102)])), bench.deadline)
+    bench.rack.parts["drive:d01"].mending = find
+    outcome = undo(bench.journal.standing("bench"), bench.rack.equipment, bench.journal, soon(60, bench.clock))
+    assert outcome.problems == ("drive:d01: it is nowhere",)
+    assert bench.clock.now_ns() == took_s * 1e9
+    assert [entry.resource for entry in bench.journal.standing("bench")] == ["drive:d01"]
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from rackloop.abilities import (
     Breakable,
@@ -40,6 +41,8 @@ from rackloop.record.acts import (
 from rackloop.safety.undo._journal import Entry, Journal
 
 _POLL_S = 5e-3
+# A kernel may take so long to find a drive.
+_FOUND_S = 30.0
 # SAS 3.0 links may train for a second; what is dark after five stays dark.
 _SIGNAL_S = 5.0
 # What ends sooner is waited out: to end it would be one more disturbance.
@@ -107,12 +110,11 @@ def undo(
     undoing.mend(ways_in=True)
     undoing.restore_power()
     undoing.mend(ways_in=False)
-    check()
-    undoing.restore_boot_map()
-    check()
-    undoing.restore_map()
-    check()
-    undoing.settle()
+    for step in (undoing.restore_boot_map, undoing.restore_map, undoing.settle):
+        check()
+        step()
+    if any(entry.map_changes and entry.id not in undoing.left for entry in entries):
+        undoing.mend_displaced()
     left = undoing.left
     done = tuple(entry for entry in newest_first if entry.id not in left and _circuit_ports(entry).isdisjoint(hidden))
     if done:
@@ -159,6 +161,15 @@ class _Undoing:
                 self.check()
                 with self._problems_of(entries, resource):
                     self._mend(resource, entries)
+
+    def mend_displaced(self) -> None:
+        """Mend what could not be while the map had another drive there: its own is back, and is found before long."""
+        until = self.deadline.sooner(_FOUND_S)
+        for resource, entries in self._by_resource(MendPart).items():
+            if again := [entry for entry in entries if self.left.pop(entry.id, None)]:
+                self.check()
+                with self._problems_of(again, resource):
+                    until.retry(partial(self._mend, resource, again), LabError, every_s=_POLL_S)
 
     def restore_power(self) -> None:
         """Give each power port the state back that it had before the first of its entries."""
