@@ -10,7 +10,7 @@ import pytest
 
 from rackloop.abilities import PortState
 from rackloop.errors import BadInput, FaultRefused, NotSupported
-from rackloop.faults import Faults, FaultSpec
+from rackloop.faults import FaultCutShort, Faults, FaultSpec
 from rackloop.lab import Lab, LabState, once_online
 from rackloop.safety import heal
 from rackloop.safety.leases import HeldLease, leased
@@ -75,6 +75,42 @@ def test_a_drive_goes_and_comes_under_a_lease(real: Unleased, kind: str, drive: 
         with faults.injected(FaultSpec(kind, drive)):
             assert serial not in real.serials(server)
         assert serial in real.serials(server)
+    assert real.journal.standing("real") == []
+
+
+def test_a_drive_that_comes_back_leaves_another_of_its_hba_away(real: Unleased) -> None:
+    first, second = (real.lab.drives[name].serial for name in ("shelf1-0", "shelf1-1"))
+    with leased(real.lab, real.store) as lease, real.faults(lease) as faults:
+        with faults.injected(FaultSpec("hot_unplug", "shelf1-0")):
+            with faults.injected(FaultSpec("hot_unplug", "shelf1-1")):
+                assert not {first, second} & real.serials("node2")
+            assert {first, second} & real.serials("node2") == {second}
+        assert {first, second} <= real.serials("node2")
+
+
+def test_an_nvme_drive_that_comes_back_leaves_another_pci_function_away(real: Unleased) -> None:
+    beside, host = real.lab.drives["ssd1"].serial, real.bench.host("node1")
+
+    def write(file: str, *, there: bool) -> None:
+        host.run(["sh", "-c", f"echo 1 >/sys/bus/pci/{file}"], soon(30))
+        assert soon(30).poll(lambda: (beside in real.serials("node1")) is there, every_s=0.02)
+
+    with leased(real.lab, real.store) as lease, real.faults(lease) as faults:
+        write("devices/0000:10:00.0/remove", there=False)
+        with faults.injected(FaultSpec("hot_unplug", "fast1")):
+            pass
+        assert real.serials("node1") & {beside, real.lab.drives["fast1"].serial} == {real.lab.drives["fast1"].serial}
+        write("rescan", there=True)
+
+
+def test_a_drive_that_came_back_by_itself_was_not_away_as_long_as_it_was_to_be(real: Unleased) -> None:
+    serial, scan = real.lab.drives["sas1"].serial, "echo - - - >/sys/class/scsi_host/host2/scan"
+    with leased(real.lab, real.store) as lease, real.faults(lease) as faults:
+        injection = faults.begin(FaultSpec("hot_unplug", "sas1"))
+        real.bench.host("node1").run(["sh", "-c", scan], soon(30))
+        assert soon(30).poll(lambda: serial in real.serials("node1"), every_s=0.02)
+        with pytest.raises(FaultCutShort, match="fault 1, hot_unplug of sas1, stood no longer when it was ended"):
+            faults.end(injection)
     assert real.journal.standing("real") == []
 
 

@@ -93,14 +93,14 @@ class RecordedActs:
     def remove(self, drive: AttachedDrive) -> None:
         self.asked.append(("remove", drive.kernel_name))
 
-    def rescan(self, port: HbaPort) -> None:
-        self.asked.append(("rescan", port.name))
+    def rescan(self, port: HbaPort, target: int | None = None) -> None:
+        self.asked.append(("rescan", port.name if target is None else f"{port.name}/{target}"))
 
     def remove_function(self, port: HbaPort) -> None:
         self.asked.append(("remove_function", port.name))
 
-    def rescan_bus(self) -> None:
-        self.asked.append(("rescan_bus", ""))
+    def rescan_bus(self, port: HbaPort | None = None) -> None:
+        self.asked.append(("rescan_bus", "" if port is None else port.name))
 
     def power_pci_slot(self, port: HbaPort, *, on: bool) -> None:
         self.asked.append(("power_pci_slot", f"{port.name}/{on}"))

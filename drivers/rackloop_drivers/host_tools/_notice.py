@@ -17,8 +17,8 @@ def tell_of_switch(host: Host, paths: Sequence[str], deadline: Deadline, *, look
     """Tell a server that other drives are about to come to these ports, each given by its path.
 
     It then has its kernel look at once and again, more and more rarely, until another drive is there or ``looks_s`` are
-    over: by a scan of the port's SCSI host, which on AHCI is a COMRESET, or of the PCI bus. Needs root on the server;
-    raises LabError where that is missing. Returns before it has looked.
+    over: by a scan of an AHCI port, which is a COMRESET, or of an NVMe drive's own PCI bus; a SAS HBA looks by itself.
+    Needs root on the server; raises LabError where that is missing. Returns before it has looked.
     """
     script = files("rackloop_drivers.host_tools").joinpath("notice.sh").read_text(encoding="utf-8")
     ports = [path.removeprefix(_BY_PATH) for path in paths]

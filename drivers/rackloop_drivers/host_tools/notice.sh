@@ -29,38 +29,43 @@ identity() {
     done
 }
 
-# The scan files of the SCSI hosts behind a port: of an AHCI controller that one's alone.
-scans() {
+# The files by which the kernel looks at a port, and at no other: beside it a fault may have removed a drive, which has to stay
+# so. Of an AHCI controller it is that port's scan, which is a COMRESET, of an NVMe drive the rescan of its own bus. A SAS HBA
+# finds a drive by itself; a scan of it finds again what was removed, and nothing else. Of any other host it is its scan.
+looked_by() {
     function=${1#pci-}
-    function=$functions/${function%%-*}
+    function=${function%%-*}
     case $1 in *-ata-[0-9]*) number=${1##*-ata-} number=${number%%[!0-9]*} ;; *) number= ;; esac
-    for scan in "$function"/host*/scsi_host/host*/scan; do
-        [ ! -e "$scan" ] || echo "$scan"
+    hosts=
+    for host in "$functions/$function"/host* "$functions/$function"/ata*/host*; do
+        [ -e "$host" ] || continue
+        hosts=some
+        [ -n "$number" ] && ! grep -qsx "$number" "${host%/*}"/ata_port/ata*/port_no && continue
+        [ -e "$host/sas_host" ] || echo "$host/scsi_host/${host##*/}/scan"
     done
-    for ata in "$function"/ata*; do
-        [ -n "$number" ] && ! grep -qsx "$number" "$ata"/ata_port/ata*/port_no && continue
-        for scan in "$ata"/host*/scsi_host/host*/scan; do
-            [ ! -e "$scan" ] || echo "$scan"
-        done
-    done
+    [ -z "$hosts" ] || return
+    rescan=/sys/class/pci_bus/${function%:*}/rescan
+    [ -e "$rescan" ] || rescan=/sys/bus/pci/rescan
+    echo "$rescan"
 }
 
-# Have the kernel look: a scan of an AHCI port is a COMRESET, of a SAS HBA a question to its firmware; an NVMe drive is found
-# by its bus.
 look() {
-    found=$(scans "$1")
-    for scan in $found; do echo '- - -' >"$scan" || return; done
-    [ -n "$found" ] || echo 1 >/sys/bus/pci/rescan
+    # Channel, target and LUN, where the path ends in them.
+    case $1 in *-scsi-*:*:*:*) place=${1##*-scsi-} place=${place#*:} ;; *) place=-:-:- ;; esac
+    for file in $(looked_by "$1"); do
+        case $file in */scan) echo "$place" | tr : ' ' ;; *) echo 1 ;; esac >"$file" || return
+    done
 }
 
 case $what in
 begin)
     for path; do
-        for file in $(scans "$path") /sys/bus/pci/rescan; do
+        for file in $(looked_by "$path"); do
             [ -w "$file" ] || { echo "$file cannot be written" >&2; exit 3; }
         done
     done
     for path; do
+        [ -n "$(looked_by "$path")" ] || continue
         # Goes on by itself, since the switch is told next, and ends by itself. It has begun once it says nothing more:
         # then it has a session of its own, and does not end with this one.
         was=$(identity "$path")

@@ -21,7 +21,7 @@ from rackloop.errors import BadInput, DeadlineExceeded, GuardRefused, LabError, 
 from rackloop_drivers.host_tools import identify_drive, read_drives, require_tool
 
 _PCI = re.compile(PCI_ADDRESS)
-_SCSI = re.compile(r"/(\d+):\d+:\d+:\d+$")
+_SCSI = re.compile(r"/(\d+):(\d+):(\d+):(\d+)$")
 _TRY_S = 0.02
 _TIMED_OUT = 3
 _NOT_THERE = 4
@@ -183,17 +183,21 @@ class HostSlot:
         return f"{self._host.name}:{self._device}"
 
     def _prepare_removed(self, place: _Place, _deadline: Deadline) -> dict[str, Any]:
+        # What is looked at to mend it is its own place: beside it another drive may be removed, and has to stay so.
         if scsi := _SCSI.search(place.device):
+            host, channel, target, lun = scsi.groups()
             return {
                 "break_file": f"{place.device}/delete",
                 "break_value": "1",
-                "mend_file": f"/sys/class/scsi_host/host{scsi[1]}/scan",
-                "mend_value": "- - -",
+                "mend_file": f"/sys/class/scsi_host/host{host}/scan",
+                "mend_value": f"{channel} {target} {lun}",
             }
+        function = self._function(place)
         return {
-            "break_file": f"/sys/bus/pci/devices/{self._function(place)}/remove",
+            "break_file": f"/sys/bus/pci/devices/{function}/remove",
             "break_value": "1",
-            "mend_file": "/sys/bus/pci/rescan",
+            # The rescan file of the port above it is for the bus that the port is on, with all the ports there.
+            "mend_file": f"/sys/class/pci_bus/{function.rpartition(':')[0]}/rescan",
             "mend_value": "1",
         }
 

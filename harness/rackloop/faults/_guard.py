@@ -16,6 +16,7 @@ from rackloop.errors import BadInput, FaultRefused, RackloopError
 from rackloop.faults._catalogue import KINDS, commanded_s
 from rackloop.names import guess
 from rackloop.record import FaultPhase
+from rackloop.record.acts import MendPart
 from rackloop.safety.undo import WORTH_ENDING_NS, UndoFailed, journalled, undo
 
 if TYPE_CHECKING:
@@ -69,14 +70,13 @@ class Injection:
 
 
 class FaultCutShort(RackloopError):
-    """A fault was ended before the time that its own parameters say: what it was to show was not shown."""
+    """A fault ended before the time of its parameters, or before it was told to (0 ns): it showed too little."""
 
     def __init__(self, injection: Injection, early_ns: int) -> None:
         said = " and ".join(name for name in ("down_s", "up_s", "count") if name in injection.spec.parameters)
-        super().__init__(
-            f"fault {injection.number}, {injection.spec}, ended {early_ns / 1e6:.0f} ms before its {said or 'time'}: "
-            "let it stand so long, or ask for a shorter one"
-        )
+        early = f"ended {early_ns / 1e6:.0f} ms before its {said or 'time'}: let it stand so long, or ask for less"
+        gone = "stood no longer when it was ended: something else has given back meanwhile what it took away"
+        super().__init__(f"fault {injection.number}, {injection.spec}, {early if early_ns else gone}")
 
 
 class EffectWatch(Protocol):
@@ -196,13 +196,15 @@ class Faults:
 
         Where another fault that stands keeps it from being mended, it is with the end of that one. Raises UndoFailed
         with every part that could not be mended. What fails when it is mended, be it that its effect cannot be seen or
-        told, is raised as well. Raises FaultCutShort where it is mended and was told to stand longer.
+        told, is raised as well. Raises FaultCutShort where it is mended and was told to stand longer, or where one that
+        takes links away stood no longer.
         """
         with self._ending:
             if not injection.stands:
                 return
-            injection.is_ended = True
             began_ns = self._clock.now_ns()
+            was_gone = not injection.is_ended and self._is_gone(injection)
+            injection.is_ended = True
             problems = self._mend(injection)
             for other in reversed(self.made):
                 if other.is_ended and other.stands and other is not injection:
@@ -211,14 +213,24 @@ class Faults:
             early_ns = self._ended_early_by_ns(injection, began_ns)
             try:
                 self._look(injection, began_ns)
-                if early_ns:
+                if early_ns or was_gone:
                     self._tell(injection, "cut_short", began_ns)
                 self._tell_healed()
             finally:
                 if problems:
                     raise UndoFailed(tuple(dict.fromkeys(problems)))
-            if early_ns:
+            if early_ns or was_gone:
                 raise FaultCutShort(injection, early_ns)
+
+    def _is_gone(self, injection: Injection) -> bool:
+        """Whether a fault that takes links away stood and does no longer, as far as its part can say."""
+        has_stood = injection.acknowledged_ns is not None and kind_of_fault(injection.spec).mechanism.takes_links
+        parts = [entry.resource for entry in injection.entries if has_stood and entry.inverses(MendPart)]
+        deadline = Deadline.after(self._clock, self._lab.time_s("act"))
+        try:
+            return any(injection.key not in self._equipment.breakable[part].standing(deadline) for part in parts)
+        except RackloopError:
+            return False
 
     def _ended_early_by_ns(self, injection: Injection, ended_ns: int) -> int:
         """By how much a fault ended before it was told to, having been ended at ``ended_ns``; 0 where it did not."""

@@ -102,7 +102,7 @@ class FaultPhase:
 
     ``phase`` is ``commanded`` (about to be asked for), ``acknowledged`` (the equipment said that it is broken),
     ``effect`` (what a server or the rack first saw of it), ``cut_short`` (its end was commanded, before the time that
-    its own parameters say), ``healed`` (mended and read back). A phase that was not seen
+    its own parameters say, or when it stood no longer), ``healed`` (mended and read back). A phase that was not seen
     is absent. ``target`` and ``parameters`` are as in :class:`rackloop.faults.FaultSpec`.
     """
 

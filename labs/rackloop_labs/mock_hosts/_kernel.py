@@ -119,11 +119,11 @@ class Kernel:
                 del self._drives[place]
                 self._say(t_ns, says.removed(drive))
 
-    def rescan(self, t_ns: int, port: str) -> None:
-        """Find again what was forgotten at a port."""
+    def rescan(self, t_ns: int, port: str, target: int | None = None) -> None:
+        """Find again what was forgotten at a port, or at one target of it."""
         self.changes += 1
         for place in sorted(self._online, key=lambda place: place[1] or 0):
-            if place[0] == port:
+            if place[0] == port and target in {None, place[1] or 0}:
                 self._find(t_ns, place, tell=says.found_again)
 
     def remove_function(self, t_ns: int, port: str) -> None:
@@ -136,10 +136,10 @@ class Kernel:
                 del self._drives[place]
                 self._say(t_ns, says.removed(drive))
 
-    def rescan_bus(self, t_ns: int) -> None:
-        """Find again the functions that were forgotten, and what is at them."""
+    def rescan_bus(self, t_ns: int, only: str | None = None) -> None:
+        """Find again the functions that were forgotten, or that of one port, and what is at them."""
         for name, port in self.ports.items():
-            if not port.is_present:
+            if not port.is_present and only in {None, name}:
                 self.ports[name] = replace(port, is_present=True)
                 if name in self._plugged:
                     self._find_expander(t_ns, name)

@@ -9,7 +9,7 @@ import posixpath
 import shutil
 import stat
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import TypeVar
@@ -21,7 +21,7 @@ from rackloop_labs.mock_hosts._disk_links import disk_links, node_files
 from rackloop_labs.mock_hosts._sysfs_machine import add_machine
 from rackloop_labs.mock_hosts._sysfs_ports import build_tree
 from rackloop_labs.mock_hosts._tree import Entry, Link, Tree
-from rackloop_labs.mock_hosts._view import HostActs, HostView
+from rackloop_labs.mock_hosts._view import HbaPort, HostActs, HostView
 from rackloop_labs.mock_hosts._watch import HostWatch
 
 SYSRQ_TRIGGER = "sysrq-trigger"
@@ -188,8 +188,12 @@ def obey(meaning: tuple[str, ...], text: str, view: HostView, acts: HostActs) ->
             _each(acts.remove, (drive for drive in view.drives if drive.kernel_name == name))
         case ("remove_function", port) if text not in {"", "0"}:
             _each(acts.remove_function, (known for known in view.ports if known.name == port))
+        case ("scan", port):
+            _scan(text.split(), (known for known in view.ports if known.name == port), acts)
         case ("rescan_bus",) if text not in {"", "0"}:
             acts.rescan_bus()
+        case ("rescan_bus", port) if text not in {"", "0"}:
+            _each(acts.rescan_bus, (known for known in view.ports if known.name == port))
         case ("pci_slot_power", port) if text in {"0", "1"}:
             is_on = text == "1"
             _each(lambda known: acts.power_pci_slot(known, on=is_on), (at for at in view.ports if at.name == port))
@@ -197,6 +201,16 @@ def obey(meaning: tuple[str, ...], text: str, view: HostView, acts: HostActs) ->
             for known in view.expanders:
                 if known.name == expander:
                     acts.power_slot(known, int(slot), on=text == "on")
+
+
+def _scan(words: Sequence[str], ports: Iterable[HbaPort], acts: HostActs) -> None:
+    """Look at a channel, a target and a LUN of ports, each a number or ``-`` for all; nothing where it is no such."""
+    if len(words) != 3 or not all(word == "-" or word.isdecimal() for word in words):
+        return
+    channel, target, lun = (None if word == "-" else int(word) for word in words)
+    # There is one channel, and each target has one LUN.
+    if not channel and not lun:
+        _each(lambda port: acts.rescan(port, target), ports)
 
 
 def _each(act: Callable[[_T], None], things: Iterable[_T]) -> None:

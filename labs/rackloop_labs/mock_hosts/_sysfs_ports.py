@@ -10,6 +10,7 @@ from rackloop_labs.mock_hosts._tree import Tree
 from rackloop_labs.mock_hosts._view import AttachedDrive, AttachedExpander, HbaPort, HostView
 
 _LINK_RATE = "6.0 Gbit"
+_ROOT_BUS = "devices/pci0000:00"
 _NO_ADDRESS = "0" * 16
 _TARGETS = {"sas": "ssp", "nvme": "none"}
 # PCI class, vendor, device and driver of a port's function, by the protocol of what is plugged in.
@@ -38,6 +39,7 @@ def build_tree(view: HostView) -> Tree:
     for port in view.ports:
         _add_port(tree, port, view)
     tree.command("bus/pci/rescan", "rescan_bus")
+    _add_bus(tree, _ROOT_BUS, "0000:00")
     return tree
 
 
@@ -85,9 +87,12 @@ def _add_port(tree: Tree, port: HbaPort, view: HostView) -> None:
 
 def _add_bridge(tree: Tree, port: HbaPort, protocol: str) -> str:
     """The root port, and its slot: one that an NVMe drive is in, or was when it was switched off, can be switched."""
-    bridge = f"devices/pci0000:00/{port.bridge_address}"
+    bridge = f"{_ROOT_BUS}/{port.bridge_address}"
     tree.files(bridge, {"class": "0x060400", "vendor": "0x1b36", "device": "0x000c", "enable": 1})
     tree.member(bridge, "bus/pci")
+    # That of a device is for the bus that it is on.
+    tree.command(f"{bridge}/rescan", "rescan_bus")
+    _add_bus(tree, bridge, port.pci_address.rpartition(":")[0], port.name)
     slot = f"bus/pci/slots/{port.index}"
     tree.file(f"{slot}/address", port.pci_address.rpartition(".")[0])
     if protocol == "nvme" or not port.is_slot_on:
@@ -126,7 +131,16 @@ def _add_function(tree: Tree, port: HbaPort, protocol: str, bridge: str) -> str:
     tree.link(f"{function}/driver", f"bus/pci/drivers/{driver}")
     tree.link(f"bus/pci/drivers/{driver}/{port.pci_address}", function)
     tree.command(f"{function}/remove", "remove_function", port.name)
+    tree.command(f"{function}/rescan", "rescan_bus", port.name)
     return function
+
+
+def _add_bus(tree: Tree, above: str, bus: str, *ports: str) -> None:
+    """A bus below a bridge, or the root bus; a rescan looks for the functions of ``ports``, of all where none is."""
+    folder = f"{above}/pci_bus/{bus}"
+    tree.link(f"{folder}/device", above)
+    tree.member(folder, "class/pci_bus")
+    tree.command(f"{folder}/rescan", "rescan_bus", *ports)
 
 
 def _add_host(tree: Tree, port: HbaPort, host: str, protocol: str) -> None:
@@ -148,7 +162,7 @@ def _add_host(tree: Tree, port: HbaPort, host: str, protocol: str) -> None:
     )
     if is_ahci:
         tree.file(f"{entry}/link_power_management_policy", "max_performance")
-    tree.command(f"{entry}/scan", "rescan", port.name)
+    tree.command(f"{entry}/scan", "scan", port.name)
     tree.link(f"{entry}/device", host)
     tree.member(entry, "class/scsi_host")
     if not is_ahci:

@@ -215,16 +215,16 @@ class HostActs(Protocol):
         """Have the kernel forget a drive until :meth:`rescan` or until its link comes up again."""
         ...
 
-    def rescan(self, port: HbaPort) -> None:
-        """Have the kernel look for what is at a port."""
+    def rescan(self, port: HbaPort, target: int | None = None) -> None:
+        """Have the kernel look for what is at a port, or for one target: a slot of the expander there, else 0."""
         ...
 
     def remove_function(self, port: HbaPort) -> None:
         """Have the kernel forget a port's PCI function, and all at it, until :meth:`rescan_bus`."""
         ...
 
-    def rescan_bus(self) -> None:
-        """Have the kernel look for PCI functions."""
+    def rescan_bus(self, port: HbaPort | None = None) -> None:
+        """Have the kernel look for PCI functions, or for that of one port."""
         ...
 
     def power_pci_slot(self, port: HbaPort, *, on: bool) -> None:

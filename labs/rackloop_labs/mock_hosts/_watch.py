@@ -234,20 +234,20 @@ class ServerActs:
         with self._watch.kernel(self._server) as kernel:
             kernel.remove(self._watch.now_ns(), drive.kernel_name)
 
-    def rescan(self, port: HbaPort) -> None:
-        """Have the kernel find again what is online at the port."""
+    def rescan(self, port: HbaPort, target: int | None = None) -> None:
+        """Have the kernel find again what is online at the port, or one target of it."""
         with self._watch.kernel(self._server) as kernel:
-            kernel.rescan(self._watch.now_ns(), port.name)
+            kernel.rescan(self._watch.now_ns(), port.name, target)
 
     def remove_function(self, port: HbaPort) -> None:
         """Have the kernel forget a port's PCI function."""
         with self._watch.kernel(self._server) as kernel:
             kernel.remove_function(self._watch.now_ns(), port.name)
 
-    def rescan_bus(self) -> None:
-        """Have the kernel find again the PCI functions that it forgot."""
+    def rescan_bus(self, port: HbaPort | None = None) -> None:
+        """Have the kernel find again the PCI functions that it forgot, or that of one port."""
         with self._watch.kernel(self._server) as kernel:
-            kernel.rescan_bus(self._watch.now_ns())
+            kernel.rescan_bus(self._watch.now_ns(), None if port is None else port.name)
 
     def power_pci_slot(self, port: HbaPort, *, on: bool) -> None:
         """Give or take the power of the NVMe drive in a port's slot; nothing where there is none.

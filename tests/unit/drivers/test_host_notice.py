@@ -14,6 +14,7 @@ from tests.meta.tree import ROOT
 SCRIPT = ROOT / "drivers" / "rackloop_drivers" / "host_tools" / "notice.sh"
 AHCI = "pci-0000:00:17.0-ata-1"
 SAS = "pci-0000:3b:00.0-sas-phy0-lun-0"
+RAID = "pci-0000:5e:00.0-scsi-0:2:0:0"
 NVME = "pci-0000:10:00.0"
 
 
@@ -24,6 +25,7 @@ class Server:
         self.folder = folder
         functions = folder / "sys/bus/pci/devices"
         self.rescan = self._file(folder / "sys/bus/pci/rescan")
+        self.bus = self._file(folder / "sys/class/pci_bus/0000:10/rescan")
         self.scans = {
             number: self._file(functions / f"0000:00:17.0/ata{number}/host{number}/scsi_host/host{number}/scan")
             for number in (3, 12)
@@ -31,6 +33,8 @@ class Server:
         for number, port in ((3, 1), (12, 10)):
             self._file(functions / f"0000:00:17.0/ata{number}/ata_port/ata{number}/port_no", f"{port}\n")
         self.sas = self._file(functions / "0000:3b:00.0/host6/scsi_host/host6/scan")
+        self._file(functions / "0000:3b:00.0/host6/sas_host/host6/uevent")
+        self.raid = self._file(functions / "0000:5e:00.0/host7/scsi_host/host7/scan")
 
     def plug(self, path: str, name: str, diskseq: int) -> None:
         self._file(self.folder / f"sys/block/{name}/diskseq", f"{diskseq}\n")
@@ -49,6 +53,12 @@ class Server:
     def napped(self) -> list[str]:
         naps = self.folder / "naps"
         return naps.read_text().split() if naps.exists() else []
+
+    @property
+    def told(self) -> dict[str, str]:
+        """What was written to each file by which the kernel looks for drives that are not of the AHCI controller."""
+        files = {"rescan": self.rescan, "bus": self.bus, "sas": self.sas, "raid": self.raid}
+        return {name: text for name, file in files.items() if (text := file.read_text())}
 
     def run(self, what: str, for_s: int, *paths: str, was: str = "") -> subprocess.CompletedProcess[str]:
         text = SCRIPT.read_text(encoding="utf-8")
@@ -75,16 +85,24 @@ def server(tmp_path: Path) -> Server:
 def test_of_an_ahci_controller_the_port_that_is_meant_is_reset_and_no_other(server: Server) -> None:
     assert server.run("watch", 1, AHCI).returncode == 0
     assert (server.scans[3].read_text(), server.scans[12].read_text()) == ("- - -\n", "")
-    assert (server.sas.read_text(), server.rescan.read_text()) == ("", "")
+    assert server.told == {}
     assert server.napped == [], "another drive was there at once"
 
 
-@pytest.mark.parametrize(("path", "asked", "left"), [(SAS, "sas", "rescan"), (NVME, "rescan", "sas")])
-def test_each_kind_of_controller_is_asked_in_its_own_way(server: Server, path: str, asked: str, left: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [(RAID, {"raid": "2 0 0\n"}), (NVME, {"bus": "1\n"}), ("pci-0000:20:00.0-nvme-1", {"rescan": "1\n"})],
+)
+def test_each_kind_of_controller_is_asked_in_its_own_way(server: Server, path: str, told: dict[str, str]) -> None:
     server.plug(f"{path}-x", "sdc", 9)
     server.run("watch", 1, path)
-    assert getattr(server, asked).read_text() in {"- - -\n", "1\n"}
-    assert getattr(server, left).read_text() == ""
+    assert server.told == told
+
+
+def test_a_sas_hba_finds_a_drive_by_itself_and_is_not_told_to_find_removed_ones_again(server: Server) -> None:
+    server.naps("")
+    assert [server.run(what, 1, SAS).returncode for what in ("begin", "watch")] == [0, 0]
+    assert server.told == {}
 
 
 def test_it_is_looked_for_more_and_more_rarely_until_another_drive_is_there(server: Server) -> None:

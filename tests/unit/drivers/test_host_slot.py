@@ -180,7 +180,13 @@ VMD = "/sys/devices/pci0000:00/0000:00:0e.0/pci10000:00/10000:00:02.0"
 @pytest.mark.parametrize(
     ("kind", "noted"),
     [
-        ("removed", {"break_file": "/sys/bus/pci/devices/10000:01:00.0/remove"}),
+        (
+            "removed",
+            {
+                "break_file": "/sys/bus/pci/devices/10000:01:00.0/remove",
+                "mend_file": "/sys/class/pci_bus/10000:01/rescan",
+            },
+        ),
         ("slot_power_off", {"break_file": "/sys/bus/pci/slots/7/power"}),
         ("link_disabled", {"bridge": "10000:00:02.0"}),
     ],
@@ -198,6 +204,13 @@ def test_a_drive_behind_vmd_is_not_taken_for_one_at_the_end_of_its_address(kind:
     slot = HostSlot(host, "/dev/nvme0n1", drive_id="d01", serial=serial)
     note = slot.prepare({"kind": kind}, soon(10))
     assert note.items() >= noted.items()
+
+
+def test_of_a_scsi_host_the_target_that_was_removed_is_scanned_and_no_other() -> None:
+    host = LocatingServer(located="name sdb\ndevice /sys/devices/pci0000:00/0000:3b:00.0/host6/target6:1:14/6:1:14:2\n")
+    slot = HostSlot(host, "/dev/sdb", drive_id="d01", serial=serial_of(host))
+    note = slot.prepare(REMOVED, soon(10))
+    assert (note["mend_file"], note["mend_value"]) == ("/sys/class/scsi_host/host6/scan", "1 14 2")
 
 
 def test_what_is_not_above_the_drive_is_refused() -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rackloop.clock import VirtualClock
+from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import LabError
-from rackloop.faults import Faults, FaultSpec
-from rackloop.faults.schedules import play
+from rackloop.faults import FaultCutShort, Faults, FaultSpec
+from rackloop.faults.schedules import ScheduleFailed, play
 from rackloop.lab import load_lab, phy_number
 from rackloop.portmap import PortMap
 from rackloop.safety.store import open_store
@@ -29,19 +30,32 @@ TAKING = {
 }
 
 
+class Slot(SimPart):
+    """A slot that answers with ``trouble``, once, when it is asked what stands."""
+
+    trouble: LabError | None = None
+
+    def standing(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
+        trouble, self.trouble = self.trouble, None
+        if trouble is not None:
+            raise trouble
+        return super().standing(deadline)
+
+
 @dataclass
 class DirectBench:
     """The drive ``ssd1`` of ``mock-direct``, its slot and its PHY: while one of these is broken, no drive is there."""
 
     clock: VirtualClock
     drive: SimPart
+    slot: Slot
     faults: Faults
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[DirectBench]:
     clock, lab = VirtualClock(), load_lab("mock-direct")
-    drive, slot, phy = SimPart("media_error", "slow", name="drive"), SimPart(*TAKING.values()), SimPart("disabled")
+    drive, slot, phy = SimPart("media_error", "slow", name="drive"), Slot(*TAKING.values()), SimPart("disabled")
 
     def require_drive() -> None:
         if slot.broken or phy.broken:
@@ -53,7 +67,7 @@ def bench(tmp_path: Path) -> Iterator[DirectBench]:
     parts = {"drive:ssd1": drive, "slot:node1/p0": slot, "phy:node1/p0": phy}
     with closing(Journal(open_store(tmp_path / "store.sqlite", clock))) as journal:
         recorder = ActRecorder(lab, journal, "run-1")
-        yield DirectBench(clock, drive, Faults(lab, Equipment(signals, breakable=parts), clock, recorder))
+        yield DirectBench(clock, drive, slot, Faults(lab, Equipment(signals, breakable=parts), clock, recorder))
 
 
 @pytest.mark.parametrize("kind", TAKING)
@@ -72,3 +86,25 @@ def test_a_fault_that_takes_no_link_excuses_no_other_of_its_drive(bench: DirectB
     bench.drive.stays = True
     with pytest.raises(UndoFailed, match="drive:ssd1"):
         bench.faults.end(media_error)
+
+
+def test_a_drive_that_came_back_before_its_fault_was_ended_was_not_away_long_enough(bench: DirectBench) -> None:
+    with (
+        pytest.raises(FaultCutShort, match="fault 1, hot_unplug of ssd1, stood no longer when it was ended"),
+        bench.faults.injected(FaultSpec("hot_unplug", "ssd1")) as injection,
+    ):
+        bench.slot.broken.clear()
+    assert not injection.stands
+
+
+def test_a_schedule_says_which_of_its_faults_was_over_too_soon(bench: DirectBench) -> None:
+    steps = step(0, 2, "ssd1", "media_error"), step(1, 3, "ssd1", "slot_power_loss")
+    bench.drive.mending = bench.slot.broken.clear
+    with pytest.raises(ScheduleFailed, match=r"with the end of slot_power_loss of ssd1: fault 2, .* stood no longer"):
+        play(schedule(*steps, most=2), bench.faults, bench.clock)
+
+
+def test_a_slot_that_cannot_be_asked_is_not_taken_for_mended(bench: DirectBench) -> None:
+    with bench.faults.injected(FaultSpec("hot_unplug", "ssd1")):
+        bench.slot.trouble = LabError("node1 does not answer")
+    assert not bench.slot.broken

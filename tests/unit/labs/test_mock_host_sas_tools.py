@@ -188,7 +188,16 @@ def test_a_write_to_sysfs_means_what_the_kernel_means() -> None:
         (("enable", "p0"), "0"),
         (("enable", "p0"), "1"),
         (("enable", "p0"), "2"),
-        (("rescan", "p1"), "- - -"),
+        (("rescan", "p1"), "1"),
+        (("scan", "p1"), "- - -"),
+        (("scan", "p1"), "0 3 0"),
+        (("scan", "p1"), "1 3 0"),
+        (("scan", "p1"), "0 3 1"),
+        (("scan", "p1"), "0 3"),
+        (("scan", "p1"), "all of it"),
+        (("rescan_bus",), "1"),
+        (("rescan_bus", "p1"), "1"),
+        (("rescan_bus", "p1"), "0"),
         (("delete", "sda"), "1"),
         (("delete", "sdz"), "1"),
         (("reset_controller", "nvme0"), "1"),
@@ -202,10 +211,23 @@ def test_a_write_to_sysfs_means_what_the_kernel_means() -> None:
         ("disable_link", "p0"),
         ("enable_link", "p0"),
         ("rescan", "p1"),
+        ("rescan", "p1"),
+        ("rescan", "p1/3"),
+        ("rescan_bus", ""),
+        ("rescan_bus", "p1"),
         ("remove", "sda"),
         ("reset_controller", "nvme0"),
         ("power_slot", "exp1/2/False"),
     ]
+
+
+def test_a_bus_is_looked_at_by_itself_and_a_device_by_the_bus_that_it_is_on() -> None:
+    commands, port = build_tree(GUEST).commands, GUEST.ports[1]
+    root, bridge = "devices/pci0000:00", f"devices/pci0000:00/{port.bridge_address}"
+    bus = port.pci_address.rpartition(":")[0]
+    assert commands[f"{bridge}/pci_bus/{bus}/rescan"] == ("rescan_bus", port.name)
+    assert commands[f"{bridge}/{port.pci_address}/rescan"] == ("rescan_bus", port.name)
+    assert commands[f"{root}/pci_bus/0000:00/rescan"] == commands[f"{bridge}/rescan"] == ("rescan_bus",)
 
 
 def described(serial: str) -> Drive:
