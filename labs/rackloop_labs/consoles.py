@@ -11,10 +11,9 @@ from rackloop.abilities import Console
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import RackloopError
 from rackloop.lab import Lab, LabKind, LabState, Secret
-from rackloop_drivers.boxes import BmcDriver, ConsoleOpening
+from rackloop_drivers.boxes import BmcDriver, ConsoleDriver, ConsoleOpening
 from rackloop_drivers.host import ShellStream, SshAccess, open_shell
 from rackloop_labs.described import require_described
-from rackloop_labs.drivers import console_driver
 from rackloop_labs.power_ports import RackPower
 
 # Shorter ones stand in half of what a server says.
@@ -38,7 +37,7 @@ class RackConsoles:
             if server.console is not None:
                 running = endpoints["servers"][name].get("console") if endpoints else None
                 opening = ConsoleOpening(clock, self._closing, controllers.get(name), _shell)
-                self.by_server[name] = console_driver(server.console, running).open(opening)
+                self.by_server[name] = ConsoleDriver.of(server.console, running).open(opening)
 
     def secrets(self) -> tuple[str, ...]:
         """The passwords of servers and controllers, which must not stand in a log; longest first.

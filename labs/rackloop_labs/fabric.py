@@ -8,9 +8,8 @@ from typing import Any
 
 from rackloop.abilities import Host, PortState
 from rackloop.lab import Lab, Phy, load_driver
-from rackloop_drivers.boxes import FabricOpening, OpenedFabric, PhyOpening, SignalReporter
+from rackloop_drivers.boxes import FabricDriver, FabricOpening, OpenedFabric, PhyDriver, PhyOpening, SignalReporter
 from rackloop_labs._fixed_cabling import numbered, sas_ports
-from rackloop_labs.drivers import fabric_driver, phy_driver
 
 
 def open_fabric(
@@ -30,12 +29,12 @@ def open_fabric(
     wired = numbered(lab)
     paths = {wired.switch_port(*at): (at[0], path) for at, path in sas_ports(lab).items()}
     to_phys = PhyOpening(opening.clock, opening.closing, wired, hosts, paths)
-    chosen = None if lab.phy is None else phy_driver(lab.phy, phy).open(to_phys)
+    chosen = None if lab.phy is None else PhyDriver.of(lab.phy, phy).open(to_phys)
     if not lab.has_switch:
-        own = phy_driver(load_driver(Phy, "host").model_validate({"driver": "host"})).open(to_phys)
+        own = PhyDriver.of(load_driver(Phy, "host").model_validate({"driver": "host"})).open(to_phys)
         opening = replace(opening, cabling=wired.baseline_map(), signals=_signals(own, chosen))
         chosen = own if chosen is None else chosen
-    opened = fabric_driver(lab.fabric, switch).open(opening)
+    opened = FabricDriver.of(lab.fabric, switch).open(opening)
     return opened if chosen is None else opened._replace(phy=chosen)
 
 

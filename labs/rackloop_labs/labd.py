@@ -19,14 +19,13 @@ from typing import Any
 from rackloop.clock import RealClock
 from rackloop.errors import LabError
 from rackloop.lab import Lab, LabState
-from rackloop_drivers.boxes import SimulatedSwitch
+from rackloop_drivers.boxes import FabricDriver, SimulatedSwitch
 from rackloop_drivers.rackd import RackdLink
 from rackloop_labs._fixed_cabling import numbered
 from rackloop_labs._lab_main import run_lab, told_to_end
 from rackloop_labs._rackd_config import CONTROL_SOCKET, NBD_SOCKET, SAVED_MAP, TRUTH_LOG, rackd_config
 from rackloop_labs._rackd_process import start_rackd, stop_process, write_whole
 from rackloop_labs.described import description_digest
-from rackloop_labs.drivers import fabric_driver
 from rackloop_labs.labd_control import LABD_SOCKET
 from rackloop_labs.mock_faults.ledger import FaultLedger, bad_request
 from rackloop_labs.mock_faults.parts import faulty_parts
@@ -50,7 +49,7 @@ async def _live(described: Lab, state: LabState, options: argparse.Namespace) ->
     told = told_to_end(options)
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(_clear, state)
-        switch = await fabric_driver(described.fabric).simulated(state) if described.has_switch else None
+        switch = await FabricDriver.of(described.fabric).simulated(state) if described.has_switch else None
         if switch is not None:
             stack.push_async_callback(switch.stop)
         rackd = await start_rackd(rackd_config(lab, str(state.directory), options.seed), state)

@@ -12,8 +12,12 @@ from typing import Any
 from rackloop.clock import Clock
 from rackloop.lab import Lab, Part, PartKind
 from rackloop_drivers.boxes import (
+    BmcDriver,
     Chassis,
+    ConsoleDriver,
     Outlets,
+    PduDriver,
+    PhyDriver,
     PowerListener,
     PowerSwitching,
     SerialLine,
@@ -22,7 +26,6 @@ from rackloop_drivers.boxes import (
 )
 from rackloop_drivers.power.redfish import serve_tls
 from rackloop_drivers.rackd import RackdLink
-from rackloop_labs.drivers import bmc_driver, console_driver, pdu_driver, phy_driver
 
 _FOLDER = "power"
 
@@ -119,12 +122,12 @@ async def power_peers(
 
         for name, server in lab.servers.items():
             if server.bmc is not None and server.bmc.is_simulated:
-                bmc = bmc_driver(server.bmc)
+                bmc = BmcDriver.of(server.bmc)
                 box = bmc.simulated(chassis[name], place(f"bmc-{name}"))
                 peers.controllers[name], where = await stack.enter_async_context(box)
                 peers.bmc[name] = {"driver": bmc.driver, **where}
             if chassis_of is None and server.console is not None and server.console.is_simulated:
-                console = console_driver(server.console)
+                console = ConsoleDriver.of(server.console)
                 served = console.simulated(chassis[name], place(f"console-{name}"), peers.controllers.get(name))
                 where = await stack.enter_async_context(served)
                 peers.consoles[name] = {"driver": console.driver, **where}
@@ -134,14 +137,14 @@ async def power_peers(
             fed_by[lab.fabric.outlet] = Chassis(switch, switching, clock, target=switch)
         for name, described in lab.pdus.items():
             if described.is_simulated:
-                pdu = pdu_driver(described)
+                pdu = PduDriver.of(described)
                 feeds = {number: fed for (unit, number), fed in fed_by.items() if unit == name}
                 outlets = Outlets(name, pdu.outlets, feeds)
                 stack.callback(outlets.close)
                 where = await stack.enter_async_context(pdu.simulated(outlets, place(f"pdu-{name}")))
                 peers.pdu[name] = {"driver": pdu.driver, **where}
         if lab.phy is not None and lab.phy.is_simulated:
-            phy = phy_driver(lab.phy)
+            phy = PhyDriver.of(lab.phy)
             where = await stack.enter_async_context(phy.simulated(place("phy")))
             peers.phy.update({"driver": phy.driver, **where})
         yield peers

@@ -9,8 +9,7 @@ from typing import Any
 from rackloop.abilities import PowerPort, SystemEventLog
 from rackloop.clock import Clock
 from rackloop.lab import Lab, Part
-from rackloop_drivers.boxes import BmcDriver, DiagnosticInterrupt, Opening
-from rackloop_labs.drivers import bmc_driver, pdu_driver
+from rackloop_drivers.boxes import BmcDriver, DiagnosticInterrupt, Opening, PduDriver
 
 
 class RackPower:
@@ -32,7 +31,7 @@ class RackPower:
         self._closing = ExitStack()
         opening = Opening(clock, self._closing)
         units = (endpoints or {}).get("pdu") or {}
-        pdus = {name: pdu_driver(pdu, units.get(name)).open(opening) for name, pdu in lab.pdus.items()}
+        pdus = {name: PduDriver.of(pdu, units.get(name)).open(opening) for name, pdu in lab.pdus.items()}
         self.switch: str | None = None
         if lab.has_switch and lab.fabric.outlet is not None:
             unit, number = lab.fabric.outlet
@@ -45,7 +44,7 @@ class RackPower:
             if server.bmc is not None:
                 running = endpoints["servers"][name]["bmc"] if endpoints else None
                 # A copy has a login of its own, so that what was refused once may be tried by the next who opens it.
-                self.controllers[name] = bmc = bmc_driver(server.bmc, running).model_copy()
+                self.controllers[name] = bmc = BmcDriver.of(server.bmc, running).model_copy()
                 opened = bmc.open(opening)
                 self.ports[str(Part.server(name))] = opened.power
                 if opened.event_log is not None:

@@ -84,6 +84,13 @@ class Driven(Description):
         """The keys, each with a message, that the description of a box which is not simulated lacks."""
         yield from ()
 
+    @classmethod
+    def of(cls, described: Driven, where: Mapping[str, Any] | None = None) -> Self:
+        """``described`` as a box of this class, at ``where`` its simulation answers. Raises TypeError for another."""
+        if not isinstance(described, cls):
+            raise TypeError(f"{type(described).__name__} is registered as {described.driver}, and cannot be opened")
+        return described if where is None else described.at(where)
+
     def at(self, endpoint: Mapping[str, Any]) -> Self:
         """The same box where its simulation answers, as that gave its ``address``, ``user`` and so on."""
         changes = {key: value for key, value in endpoint.items() if key in type(self).model_fields and key != "driver"}

@@ -11,8 +11,8 @@ import yaml
 
 from rackloop.lab import Lab, TimeName
 from rackloop.lab.yaml import KeyPath
+from rackloop_drivers.boxes import BmcDriver, ConsoleDriver, FabricDriver, PduDriver
 from rackloop_drivers.fabric.flexfabric import FlexFabricDriver
-from rackloop_labs.drivers import bmc_driver, console_driver, fabric_driver, pdu_driver
 from rackloop_labs.virtual_rack.guest_drives import not_emulated
 from rackloop_labs.virtual_rack.port_places import SATA_PORTS, places_of
 from rackloop_labs.virtual_rack.recipe import GuestRecipe
@@ -35,12 +35,12 @@ def as_equipment(lab: Lab, endpoints: Mapping[str, Any]) -> Lab:
         update: dict[str, Any] = {key: running[key] for key in ("ssh", "clock", "paths")} | {"user": login["user"]}
         update |= {key: type(lab.source)(login[key]) for key in ("known_hosts", "key_file")}
         if server.console is not None:
-            update["console"] = console_driver(server.console, running["console"])
+            update["console"] = ConsoleDriver.of(server.console, running["console"])
         if server.bmc is not None:
-            update["bmc"] = bmc_driver(server.bmc, running["bmc"])
+            update["bmc"] = BmcDriver.of(server.bmc, running["bmc"])
         servers[name] = server.model_copy(update=update)
-    pdus = {name: pdu_driver(pdu, endpoints["pdu"][name]) for name, pdu in lab.pdus.items()}
-    fabric = fabric_driver(lab.fabric, endpoints["switch"]) if lab.has_switch else lab.fabric
+    pdus = {name: PduDriver.of(pdu, endpoints["pdu"][name]) for name, pdu in lab.pdus.items()}
+    fabric = FabricDriver.of(lab.fabric, endpoints["switch"]) if lab.has_switch else lab.fabric
     return lab.model_copy(update={"servers": servers, "pdus": pdus, "fabric": fabric})
 
 
