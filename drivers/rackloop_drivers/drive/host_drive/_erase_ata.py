@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from rackloop.abilities import SanitizeMethod
 from rackloop.clock import Deadline
 from rackloop.errors import DeadlineExceeded, LabError, NotSupported, UnknownFormat
-from rackloop_drivers.drive.host_drive._erasing import ErasureSeen, ErasureState, Progress, Tools
+from rackloop_drivers.drive.host_drive._erasing import ErasureSeen, ErasureState, Progress, Tools, require_not_failed
 
 PASSWORD = "rackloop"  # noqa: S105 - set for an erasure, which takes it away; known, so that anybody can
 """The user password that a Security Erase is done with."""
@@ -134,8 +134,9 @@ class AtaErasure:
 
     def end(self, deadline: Deadline) -> None:
         """Take the password away that an interrupted Security Erase left; raises LabError after a failure."""
-        state = self.seen(deadline).state
-        if state is ErasureState.LOCKED:
+        seen = self.seen(deadline)
+        require_not_failed(seen, self._tools.where)
+        if seen.state is ErasureState.LOCKED:
             # It unlocks the drive first.
             self._security("--security-disable", deadline)
             if self.seen(deadline).state is ErasureState.LOCKED:
@@ -143,11 +144,6 @@ class AtaErasure:
                     f"{self._tools.where}: the drive keeps a password that is not {PASSWORD!r}; take it away with "
                     f"`hdparm --security-disable PASSWORD {self._tools.node}`"
                 )
-        elif state is ErasureState.FAILED:
-            raise LabError(
-                f"{self._tools.where}: the drive failed to sanitize itself, and refuses reads and writes until that "
-                "succeeds: sanitize it again, or replace it"
-            )
 
     def _look(self, deadline: Deadline) -> AtaErasing:
         return parse_hdparm(self._tools.run("hdparm", "-I", deadline=deadline).stdout, self._tools.where)

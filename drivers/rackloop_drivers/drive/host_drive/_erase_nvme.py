@@ -15,7 +15,7 @@ from typing import Any
 from rackloop.abilities import SanitizeMethod
 from rackloop.clock import Deadline
 from rackloop.errors import LabError, NotSupported, UnknownFormat
-from rackloop_drivers.drive.host_drive._erasing import ErasureSeen, ErasureState, Progress, Tools
+from rackloop_drivers.drive.host_drive._erasing import ErasureSeen, ErasureState, Progress, Tools, require_not_failed
 
 # Bits of SANICAP, and the action of the Sanitize command.
 _SANITIZES = {
@@ -89,12 +89,8 @@ class NvmeErasure:
         return ErasureSeen(state, (log["sprog"] + 1) / _WHOLE if state is ErasureState.UNDER_WAY else None)
 
     def end(self, deadline: Deadline) -> None:
-        """Nothing is left behind but a failure."""
-        if self.seen(deadline).state is ErasureState.FAILED:
-            raise LabError(
-                f"{self._tools.where}: the drive failed to sanitize itself, and refuses reads and writes until that "
-                "succeeds: sanitize it again, or replace it"
-            )
+        """Raise LabError where the drive reports a failed sanitize; nothing else is left behind."""
+        require_not_failed(self.seen(deadline), self._tools.where)
 
     def require(self, method: SanitizeMethod, deadline: Deadline) -> None:
         """Return where the erasure is of this namespace alone. Raises NotSupported where it is not, or might not be."""

@@ -10,8 +10,7 @@ import re
 
 from rackloop.abilities import SanitizeMethod
 from rackloop.clock import Deadline
-from rackloop.errors import LabError
-from rackloop_drivers.drive.host_drive._erasing import ErasureSeen, ErasureState, Progress, Tools
+from rackloop_drivers.drive.host_drive._erasing import ErasureSeen, ErasureState, Progress, Tools, require_not_failed
 
 # The service action of SANITIZE, and the options of sg_sanitize.
 _METHODS = {
@@ -58,19 +57,15 @@ class ScsiErasure:
         return ErasureSeen(ErasureState.FAILED if ready == _MEDIUM_HARD else ErasureState.OVER)
 
     def end(self, deadline: Deadline) -> None:
-        """Nothing is left behind but a failure."""
-        if self.seen(deadline).state is ErasureState.FAILED:
-            raise LabError(
-                f"{self._tools.where}: the drive failed to sanitize itself, and refuses reads and writes until that "
-                "succeeds: sanitize it again, or replace it"
-            )
+        """Raise LabError where the drive reports a failed sanitize; nothing else is left behind."""
+        require_not_failed(self.seen(deadline), self._tools.where)
 
     def _has(self, method: SanitizeMethod, deadline: Deadline) -> bool:
-        completed = self._tools.run(
-            "sg_opcodes",
-            "--no-inquiry",
-            f"--opcode=0x48,{_METHODS[method][0]}",
-            deadline=deadline,
-            accept=(0, _ILLEGAL_REQUEST, _INVALID_OPCODE),
-        )
-        return completed.status == 0 and _SUPPORTED.search(completed.stdout) is not None
+        return reported_command(self._tools, f"0x48,{_METHODS[method][0]}", deadline) is not None
+
+
+def reported_command(tools: Tools, opcode: str, deadline: Deadline) -> str | None:
+    """The drive's report of the command ``opcode``, as sg_opcodes prints it; None where it reports none."""
+    asked = ("sg_opcodes", "--no-inquiry", f"--opcode={opcode}")
+    said = tools.run(*asked, deadline=deadline, accept=(0, _ILLEGAL_REQUEST, _INVALID_OPCODE))
+    return said.stdout if said.status == 0 and _SUPPORTED.search(said.stdout) else None

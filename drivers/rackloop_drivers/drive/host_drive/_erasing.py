@@ -52,6 +52,15 @@ class ErasureSeen:
         return "the drive does not say how far it is" if self.fraction is None else f"{self.fraction:.0%} done"
 
 
+def require_not_failed(seen: ErasureSeen, where: str) -> None:
+    """Raise LabError where the drive reports a failed sanitize; ``where`` is the drive, for the message."""
+    if seen.state is ErasureState.FAILED:
+        raise LabError(
+            f"{where}: the drive failed to sanitize itself, and refuses reads and writes until that succeeds: sanitize "
+            "it again, or replace it"
+        )
+
+
 class Erasure(Protocol):
     """The ways of one drive, by its protocol, to erase itself.
 

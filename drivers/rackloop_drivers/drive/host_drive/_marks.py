@@ -15,6 +15,7 @@ from rackloop.abilities import Executor
 from rackloop.abilities.blocks import BLOCK_BYTES
 from rackloop.clock import Deadline
 from rackloop.errors import NotSupported, UnknownFormat
+from rackloop_drivers.drive.host_drive._erase_scsi import reported_command
 from rackloop_drivers.drive.host_drive._erasing import Tools
 
 _ONCS_WRITE_UNCORRECTABLE = 0x2
@@ -23,10 +24,7 @@ _ATA_FEATURE = re.compile(r"^\t   \*\tWRITE_UNCORRECTABLE_EXT command$", re.MULT
 _WRITE_LONGS = (("0x9f,0x11", ("--16",), 14), ("0x3f", (), 1))
 _WR_UNCOR = 0x40
 _LAST_OF_10 = 0xFFFF_FFFF
-_SUPPORTED = re.compile(r"Command (?:is )?supported")
 _USAGE = re.compile(r"Usage data: *((?:[0-9a-f]{2} *)+)")
-# Exit statuses of sg3_utils: illegal request, invalid opcode.
-_REFUSED = (5, 9)
 
 
 class Marks(Protocol):
@@ -123,11 +121,9 @@ class ScsiMarks:
     def _command(self, deadline: Deadline) -> tuple[str, ...]:
         """The option of the WRITE LONG that marks. Raises NotSupported where the drive reports none that does."""
         for opcode, options, byte in _WRITE_LONGS:
-            asked = ("sg_opcodes", "--no-inquiry", f"--opcode={opcode}")
-            said = self._tools.run(*asked, deadline=deadline, accept=(0, *_REFUSED))
-            usage = _USAGE.search(said.stdout)
+            usage = _USAGE.search(reported_command(self._tools, opcode, deadline) or "")
             used = bytes.fromhex(usage[1]) if usage else b""
-            if said.status == 0 and _SUPPORTED.search(said.stdout) and used[byte : byte + 1] and used[byte] & _WR_UNCOR:
+            if len(used) > byte and used[byte] & _WR_UNCOR:
                 return options
         raise NotSupported(
             f"{self._tools.where}: the drive reports no WRITE LONG with WR_UNCOR (sg_opcodes --opcode=0x9f,0x11 and "
