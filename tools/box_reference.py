@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from generated import with_between
 from rackloop.clock import Deadline, RealClock
 from rackloop.units import format_quantity
 from rackloop_drivers.host import LocalExecutor
@@ -18,7 +19,6 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "explanations" / "drive-models.md"
 SIZE_BYTES, SEED = 1 << 30, 1
 BEGIN = "<!-- Written by tools/box_reference.py from the profiles and the model. -->\n"
-END = "<!-- End of what is written by it. -->\n"
 WORDS = {
     "randread.latency.average.4KiB": "unloaded read of 4 KiB",
     "randread.drive.share.4KiB": "share of the drive in a read of 4 KiB",
@@ -74,16 +74,5 @@ def shown(value: float, published: BoxFigure) -> str:
     return f"{value / 1e3:.0f} k/s" if value >= 100 else f"{value:.1%}"
 
 
-def written(page: str) -> str:
-    """The table as it stands in a page."""
-    return page.split(BEGIN)[1].split(END, maxsplit=1)[0].strip("\n") + "\n"
-
-
-def with_table(page: str, found: str) -> str:
-    """The page with the table in its place."""
-    before, rest = page.split(BEGIN)
-    return before + BEGIN + "\n" + found + "\n" + END + rest.split(END, maxsplit=1)[1]
-
-
 if __name__ == "__main__":
-    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), table(checks())), encoding="utf-8")
+    PAGE.write_text(with_between(PAGE, BEGIN, table(checks())), encoding="utf-8")

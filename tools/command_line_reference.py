@@ -17,6 +17,7 @@ from typing import Any
 
 from typer.main import get_command
 
+from generated import below_mark
 from rackloop_cli.main import app, main
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "command-line.md"
@@ -26,11 +27,10 @@ MARK = "<!-- What follows is written by tools/command_line_reference.py. -->\n"
 
 def page() -> str:
     """The whole page: what people wrote above the mark, and every command below it."""
-    written, mark, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
     commands = "\n".join(
         line for words, command in _leaves(get_command(app), "rackloop") for line in _section(words, command)
     )
-    return f"{written}{mark}\n{commands}"
+    return below_mark(PAGE, MARK, f"\n{commands}")
 
 
 def _leaves(command: Any, words: str) -> Iterator[tuple[str, Any]]:

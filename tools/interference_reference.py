@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from generated import with_between
 from rackloop.clock import Deadline, RealClock
 from rackloop.lab import Published, load_profile
 from rackloop.units import format_quantity
@@ -20,7 +21,6 @@ PAGE = ROOT / "docs" / "explanations" / "drive-models.md"
 PROFILE = "nvme-ssd"
 SIZE_BYTES, SEED = 4 << 30, 1
 BEGIN = "<!-- Written by tools/interference_reference.py from the profile and the model. -->\n"
-END = "<!-- End of what is written by it. -->\n"
 WORDS = {
     "randread.latency.average.4KiB": "unloaded read of 4 KiB, the drive's own part",
     "randread.iops.depth128.4KiB": "random reads of 4 KiB, 128 in flight",
@@ -65,16 +65,5 @@ def shown(value: float, published: Published) -> str:
     return format_quantity(value, published.unit)
 
 
-def written(page: str) -> str:
-    """The table as it stands in a page."""
-    return page.split(BEGIN)[1].split(END, maxsplit=1)[0].strip("\n") + "\n"
-
-
-def with_table(page: str, found: str) -> str:
-    """The page with the table in its place."""
-    before, rest = page.split(BEGIN)
-    return before + BEGIN + "\n" + found + "\n" + END + rest.split(END, maxsplit=1)[1]
-
-
 if __name__ == "__main__":
-    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), table(checks())), encoding="utf-8")
+    PAGE.write_text(with_between(PAGE, BEGIN, table(checks())), encoding="utf-8")

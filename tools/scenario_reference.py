@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pydantic_core import PydanticUndefined
 
+from generated import below_mark
 from rackloop.lab.yaml import Description, field_texts
 from rackloop_models.economics import WrittenCosts
 from rackloop_models.economics._input_file import WrittenBox, WrittenInput
@@ -43,8 +44,7 @@ _TABLES: tuple[tuple[str, type[Description]], ...] = (
 
 def page() -> str:
     """The whole page: what people wrote above the mark, and the tables below it."""
-    written, mark, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
-    return f"{written}{mark}" + "".join(f"{line}\n" for line in _tables())
+    return below_mark(PAGE, MARK, "".join(f"{line}\n" for line in _tables()))
 
 
 def _tables() -> Iterator[str]:

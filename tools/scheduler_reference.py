@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from generated import below_mark
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reference" / "storageswitch.md"
 MARK = "<!-- What follows is written by tools/scheduler_reference.py. -->\n"
@@ -90,8 +92,7 @@ def parameters(scheduler: str) -> list[Parameter]:
 
 def page() -> str:
     """The whole page: what people wrote above the mark, and the tables below it."""
-    written, mark, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
-    return f"{written}{mark}" + "".join(f"{line}\n" for line in _tables())
+    return below_mark(PAGE, MARK, "".join(f"{line}\n" for line in _tables()))
 
 
 def _tables() -> Iterator[str]:

@@ -15,8 +15,9 @@ from typer.main import get_command
 from command_line_reference import PAGE, page
 from fixtures_reference import PAGE as FIXTURES
 from fixtures_reference import page as fixtures_page
+from generated import between
+from interference_reference import BEGIN, PROFILE, WORDS
 from interference_reference import PAGE as INTERFERENCE
-from interference_reference import PROFILE, WORDS, written
 from interference_reference import shown as shown_figure
 from rack_reference import PAGE as RACK
 from rack_reference import page as rack_page
@@ -176,9 +177,7 @@ def test_the_page_of_the_rack_is_what_the_code_and_the_shipped_labs_have() -> No
 
 def test_the_table_of_interference_has_the_profiles_figures() -> None:
     # The model's side of it is held where the model runs, in tests/contracts/test_drivesim.py.
-    rows = [
-        line.strip("| ").split(" | ") for line in written(INTERFERENCE.read_text(encoding="utf-8")).splitlines()[2:]
-    ]
+    rows = [line.strip("| ").split(" | ") for line in between(INTERFERENCE, BEGIN).splitlines()[2:]]
     expected = [
         (WORDS[one.figure], shown_figure(one.value, one), f"{one.within:.0%}")
         for one in load_profile(PROFILE).published
