@@ -23,7 +23,10 @@ from tests.deadlines import CLOCK, soon
 from tests.mock_rack import MockRack
 
 PLACES = {"ssd1": ("node1", "p0"), "fast1": ("node1", "p1"), "sas1": ("node1", "p2"), "hdd1": ("node2", "p1")}
-"""Drives that are attached to a server, with the port."""
+"""Drives that are attached to a server, with the port.
+
+They sanitize themselves by hdparm, nvme-cli and sg3_utils; hdd1 has Security Erase alone.
+"""
 PORTS = {"node1": ["p0", "p1", "p2"], "node2": ["p0", "p1"]}
 
 

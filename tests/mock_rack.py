@@ -11,8 +11,9 @@ from typing import Any
 
 from rackloop.lab import Lab, LabState, load_lab
 from rackloop_drivers.rackd import RackdControl
-from rackloop_labs import MockLab
+from rackloop_labs import MockLab, open_lab
 from rackloop_labs.labd_control import HostState, LabdControl
+from rackloop_labs.mock import MockBench
 from tests.deadlines import CLOCK, soon
 
 _COMMAND_S = 30.0
@@ -111,3 +112,12 @@ def running_mock_rack(root: Path, name: str = "mock") -> Iterator[MockRack]:
     finally:
         mock.release(leash)
     assert state.log.read_text() == ""
+
+
+@contextmanager
+def running_mock_bench(root: Path, name: str | Path = "mock") -> Iterator[MockBench]:
+    """The bench of a mock lab, shipped or described in a file, that is brought up with it; its state below ``root``."""
+    lab = load_lab(name)
+    with open_lab(lab, CLOCK, LabState.of(lab.name, root=root), None, seed=1) as bench:
+        assert isinstance(bench, MockBench)
+        yield bench

@@ -37,6 +37,13 @@ def rack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockRack]:
         yield rack
 
 
+@pytest.fixture(scope="module")
+def direct_rack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockRack]:
+    """The mock lab without a switch, that is up for the tests of one file."""
+    with running_mock_rack(tmp_path_factory.mktemp("rack"), "mock-direct") as rack:
+        yield rack
+
+
 @pytest.fixture
 def own_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A store of its own for the test, as the first user of a machine has."""

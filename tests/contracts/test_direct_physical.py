@@ -19,15 +19,9 @@ from rackloop.safety.undo import ActRecorder, Journal
 from rackloop_labs import Bench, open_lab
 from tests.deadlines import CLOCK, soon
 from tests.described_rack import described
-from tests.mock_rack import MockRack, running_mock_rack
+from tests.mock_rack import MockRack
 
 pytestmark = pytest.mark.usefixtures("own_machine")
-
-
-@pytest.fixture(scope="module")
-def rack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockRack]:
-    with running_mock_rack(tmp_path_factory.mktemp("rack"), "mock-direct") as rack:
-        yield rack
 
 
 class Unleased:
@@ -48,8 +42,8 @@ class Unleased:
 
 
 @pytest.fixture
-def real(rack: MockRack, tmp_path: Path) -> Iterator[Unleased]:
-    lab = described(rack, tmp_path)
+def real(direct_rack: MockRack, tmp_path: Path) -> Iterator[Unleased]:
+    lab = described(direct_rack, tmp_path)
     with ExitStack() as stack:
         bench = stack.enter_context(open_lab(lab, CLOCK, LabState.of(lab.name, root=tmp_path), None))
         store = open_store(tmp_path / "store.sqlite", CLOCK)

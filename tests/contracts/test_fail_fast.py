@@ -16,7 +16,7 @@ from rackloop_labs.bench_view import BenchInService
 from rackloop_labs.lacking import refusal
 from tests.deadlines import CLOCK, soon
 from tests.described_rack import PLACES, Real, opened
-from tests.mock_rack import MockRack, running_mock_rack
+from tests.mock_rack import MockRack
 
 KEY = "fail_fast/test"
 SETTINGS = {
@@ -29,15 +29,9 @@ SETTINGS = {
 pytestmark = pytest.mark.usefixtures("own_machine")
 
 
-@pytest.fixture(scope="module")
-def rack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockRack]:
-    with running_mock_rack(tmp_path_factory.mktemp("rack"), "mock-direct") as rack:
-        yield rack
-
-
 @pytest.fixture
-def real(rack: MockRack, tmp_path: Path) -> Iterator[Real]:
-    with opened(rack, tmp_path) as real:
+def real(direct_rack: MockRack, tmp_path: Path) -> Iterator[Real]:
+    with opened(direct_rack, tmp_path) as real:
         yield real
 
 
@@ -72,9 +66,9 @@ def test_a_setting_of_its_own_comes_back_and_not_the_default(real: Real) -> None
     real.says("ssd1", "smartctl", "-l", "scterc,0,0", "/dev/sda")
 
 
-def test_a_drive_that_lost_its_power_has_nothing_to_be_given_back(real: Real, rack: MockRack) -> None:
+def test_a_drive_that_lost_its_power_has_nothing_to_be_given_back(real: Real, direct_rack: MockRack) -> None:
     told(real, "fast1")
-    with rack.rackd() as rackd:
+    with direct_rack.rackd() as rackd:
         for on in (False, True):
             rackd.request("power", soon(30), target="drive:fast1", on=on)
         soon(60).poll(lambda: rackd.request("identify", soon(30), server="node1", port="p1")["drive"], every_s=0.05)
@@ -114,11 +108,11 @@ def test_a_test_has_a_drive_fail_fast_for_a_while(real: Real) -> None:
     assert before in real.says("ssd1", *tool)
 
 
-def test_a_simulated_drive_is_told_with_each_read(real: Real, rack: MockRack) -> None:
-    with open_lab(rack.lab, CLOCK, rack.state, None) as bench:
+def test_a_simulated_drive_is_told_with_each_read(real: Real, direct_rack: MockRack) -> None:
+    with open_lab(direct_rack.lab, CLOCK, direct_rack.state, None) as bench:
         real.bench, real.equipment = bench, bench.equipment
         refused = pytest.raises(NotSupported, match=r"node1\.p0 has no setting .* with each read not to try again")
         with refused, rack_of(real).failing_fast("node1", "p0"):
             pass
-    assert "told not to try again with each read" in str(refusal(rack.lab, "drive.fail_fast"))
+    assert "told not to try again with each read" in str(refusal(direct_rack.lab, "drive.fail_fast"))
     assert refusal(real.lab, "drive.fail_fast") is None

@@ -19,6 +19,7 @@ from rackloop_drivers.slot import HostSlot
 from rackloop_labs import Bench, open_lab
 from rackloop_labs.mock import MockBench
 from tests.deadlines import CLOCK, soon
+from tests.mock_rack import running_mock_bench
 
 REAL = "RACKLOOP_REAL_DIRECT_LAB"
 
@@ -59,10 +60,7 @@ IN_SHORT = [
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockBench]:
-    lab = load_lab("mock-direct")
-    state = LabState.of(lab.name, root=tmp_path_factory.mktemp("rack"))
-    with open_lab(lab, CLOCK, state, None, seed=1) as bench:
-        assert isinstance(bench, MockBench)
+    with running_mock_bench(tmp_path_factory.mktemp("rack"), "mock-direct") as bench:
         yield bench
 
 

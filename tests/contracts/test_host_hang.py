@@ -14,12 +14,11 @@ from rackloop.abilities import Completed, Host
 from rackloop.clock import Deadline
 from rackloop.contracts import breakable
 from rackloop.errors import BadInput, FaultRefused, LabError, NotSupported
-from rackloop.lab import LabState, load_lab
 from rackloop_drivers.hang import HostHang
 from rackloop_drivers.host_tools import HostFaults
-from rackloop_labs import open_lab
 from rackloop_labs.mock import MockBench
-from tests.deadlines import CLOCK, soon
+from tests.deadlines import soon
+from tests.mock_rack import running_mock_bench
 
 HANG = {"kind": "hang"}
 GROUPS, SEATS = "/tmp/groups", "/tmp/seats"
@@ -51,9 +50,7 @@ class Looked:
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockBench]:
-    lab = load_lab("mock-direct")
-    with open_lab(lab, CLOCK, LabState.of(lab.name, root=tmp_path_factory.mktemp("rack")), None, seed=1) as bench:
-        assert isinstance(bench, MockBench)
+    with running_mock_bench(tmp_path_factory.mktemp("rack"), "mock-direct") as bench:
         yield bench
 
 

@@ -18,17 +18,17 @@ from rackloop.clock import Deadline
 from rackloop.contracts import breakable
 from rackloop.errors import DeadlineExceeded, FaultRefused, LabError, ToolError
 from rackloop.faults import Faults, FaultSpec
-from rackloop.lab import LabKind, LabState, load_lab
+from rackloop.lab import LabKind
 from rackloop.safety import heal
 from rackloop.safety.store import open_store
 from rackloop.safety.undo import ActRecorder, Equipment, Journal
 from rackloop_drivers.host_tools import HostFaults, HostRegister
 from rackloop_drivers.network import HostPartition
-from rackloop_labs import open_lab
 from rackloop_labs.host_breakables import host_breakables
 from rackloop_labs.mock import MockBench
 from rackloop_labs.offered import unsupported_in
 from tests.deadlines import CLOCK, soon
+from tests.mock_rack import running_mock_bench
 
 TABLE = "table inet rackloop_partition"
 PARTITION = {"kind": "partition"}
@@ -36,10 +36,7 @@ PARTITION = {"kind": "partition"}
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockBench]:
-    lab = load_lab("mock-direct")
-    state = LabState.of(lab.name, root=tmp_path_factory.mktemp("rack"))
-    with open_lab(lab, CLOCK, state, None, seed=1) as bench:
-        assert isinstance(bench, MockBench)
+    with running_mock_bench(tmp_path_factory.mktemp("rack"), "mock-direct") as bench:
         yield bench
 
 

@@ -18,7 +18,7 @@ from rackloop_drivers.host_tools import HostFaults
 from rackloop_drivers.phy import HostPhy, HostPhys, PhySwitchedOff, PhyVia
 from rackloop_labs import ssh_accesses
 from tests.deadlines import CLOCK, soon
-from tests.mock_rack import running_mock_rack
+from tests.mock_rack import MockRack
 
 REAL = "RACKLOOP_REAL_SAS_LAB"
 
@@ -48,7 +48,7 @@ class Arm:
 
 
 @pytest.fixture(scope="module", params=["mock", "real"])
-def arm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arm]:
+def arm(request: pytest.FixtureRequest) -> Iterator[Arm]:
     if request.param == "real":
         if (name := os.environ.get(REAL)) is None:
             pytest.skip(f"no SAS HBA to try: set {REAL} to the description of a lab nobody uses, with paths of its HBA")
@@ -56,12 +56,12 @@ def arm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         with reaching(lab, ssh_accesses(lab), {name: server.paths for name, server in lab.servers.items()}) as arm:
             yield arm
     else:
-        with running_mock_rack(tmp_path_factory.mktemp("rack"), "mock-direct") as rack:
-            address = rack.says("node2", "cat /sys/class/sas_device/expander-0:0/sas_address").strip()
-            # A SAS drive, and on another server an expander: the HBA of a SATA drive takes no SMP.
-            paths = {"node1": {"p2": "pci-0000:12:00.0"}, "node2": {"p0": f"pci-0000:10:00.0-sas-exp{address}"}}
-            with reaching(rack.lab, ssh_accesses(rack.lab, rack.endpoints), paths) as arm:
-                yield arm
+        rack: MockRack = request.getfixturevalue("direct_rack")
+        address = rack.says("node2", "cat /sys/class/sas_device/expander-0:0/sas_address").strip()
+        # A SAS drive, and on another server an expander: the HBA of a SATA drive takes no SMP.
+        paths = {"node1": {"p2": "pci-0000:12:00.0"}, "node2": {"p0": f"pci-0000:10:00.0-sas-exp{address}"}}
+        with reaching(rack.lab, ssh_accesses(rack.lab, rack.endpoints), paths) as arm:
+            yield arm
 
 
 @contextmanager

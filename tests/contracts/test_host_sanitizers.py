@@ -15,29 +15,17 @@ from rackloop_drivers.block import HostPath
 from rackloop_drivers.drive import HostDrive
 from rackloop_labs import Bench, open_lab
 from tests.deadlines import CLOCK, soon
+from tests.described_rack import PLACES
 from tests.leased import EverythingLeased
-from tests.mock_rack import MockRack, running_mock_rack
+from tests.mock_rack import MockRack
 from tests.nbd_wire import NbdWire
 
-PLACES = {
-    "ssd1": ("node1", "p0"),
-    "fast1": ("node1", "p1"),
-    "sas1": ("node1", "p2"),
-    "hdd1": ("node2", "p1"),
-}
-"""Drives that sanitize themselves by hdparm, nvme-cli and sg3_utils, and one that has Security Erase alone."""
 FOREIGN = {"ssd1": "fast1", "fast1": "ssd1", "sas1": "ssd1", "hdd1": "shelf1-1"}
 
 
-@pytest.fixture(scope="module")
-def rack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockRack]:
-    with running_mock_rack(tmp_path_factory.mktemp("rack"), "mock-direct") as rack:
-        yield rack
-
-
 @pytest.fixture
-def bench(rack: MockRack) -> Iterator[Bench]:
-    with open_lab(rack.lab, CLOCK, rack.state, None) as bench:
+def bench(direct_rack: MockRack) -> Iterator[Bench]:
+    with open_lab(direct_rack.lab, CLOCK, direct_rack.state, None) as bench:
         yield bench
 
 
@@ -61,10 +49,10 @@ def permitted(lab: Lab, bench: Bench, name: str) -> WritableDrive:
 @pytest.mark.parametrize("clause", sanitizer.CONTRACT, ids=lambda clause: clause.__name__)
 @pytest.mark.parametrize("name", PLACES)
 def test_drives_of_servers_keep_the_contract(
-    clause: Callable[[sanitizer.SanitizerArm], None], rack: MockRack, bench: Bench, name: str
+    clause: Callable[[sanitizer.SanitizerArm], None], direct_rack: MockRack, bench: Bench, name: str
 ) -> None:
-    lab, (server, port) = rack.lab, PLACES[name]
-    nbd = Path(rack.endpoints["nbd"])
+    lab, (server, port) = direct_rack.lab, PLACES[name]
+    nbd = Path(direct_rack.endpoints["nbd"])
 
     def write(data: bytes) -> None:
         with NbdWire(nbd, f"{server}.{port}") as wire:

@@ -16,17 +16,11 @@ from rackloop_fixtures.subjects.characterize import DriveUnderTest
 from tests.contracts.test_characterize_io import Written
 from tests.deadlines import soon
 from tests.described_rack import PLACES, Real, opened
-from tests.mock_rack import MockRack, running_mock_rack
+from tests.mock_rack import MockRack
 
 KEY = "erasing/test"
 
 pytestmark = pytest.mark.usefixtures("own_machine")
-
-
-@pytest.fixture(scope="module")
-def rack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockRack]:
-    with running_mock_rack(tmp_path_factory.mktemp("rack"), "mock-direct") as rack:
-        yield rack
 
 
 class Erasing(Real):
@@ -43,15 +37,15 @@ class Erasing(Real):
 
 
 @pytest.fixture
-def real(rack: MockRack, tmp_path: Path) -> Iterator[Erasing]:
-    with opened(rack, tmp_path) as real:
+def real(direct_rack: MockRack, tmp_path: Path) -> Iterator[Erasing]:
+    with opened(direct_rack, tmp_path) as real:
         yield Erasing(real.bench, real.journal, real.held)
 
 
-def test_heal_takes_the_password_of_a_killed_erasure_from_a_locked_drive(real: Erasing, rack: MockRack) -> None:
+def test_heal_takes_the_password_of_a_killed_erasure_from_a_locked_drive(real: Erasing, direct_rack: MockRack) -> None:
     node = real.note("hdd1", SanitizeMethod.OVERWRITE)
     real.says("hdd1", "hdparm", "--user-master", "u", "--security-set-pass", "rackloop", node)
-    with rack.rackd() as rackd:
+    with direct_rack.rackd() as rackd:
         for on in (False, True):
             rackd.request("power", soon(30), target="drive:hdd1", on=on)
         soon(60).poll(lambda: rackd.request("identify", soon(30), server="node2", port="p1")["drive"], every_s=0.05)
@@ -101,10 +95,10 @@ def test_a_drive_that_left_while_it_erased_itself_is_asked_for(real: Erasing) ->
     assert real.journal.standing("real") == []
 
 
-def test_an_erasure_is_not_begun_by_its_note(real: Erasing, rack: MockRack) -> None:
+def test_an_erasure_is_not_begun_by_its_note(real: Erasing, direct_rack: MockRack) -> None:
     with pytest.raises(BadInput, match="erasing takes method, node and protocol"):
         real.equipment.breakable["slot:node1/p0"].break_as(KEY, {"kind": ERASING}, soon(30))
-    with rack.rackd() as rackd:
+    with direct_rack.rackd() as rackd:
         before = rackd.request("drive_stats", soon(30), drive="fast1")["sanitizes"]
         real.note("fast1", SanitizeMethod.BLOCK_ERASE)
         assert real.heal().problems == ()
@@ -141,8 +135,8 @@ def test_a_purge_says_how_far_it_is_and_leaves_nothing_noted(real: Erasing, name
     assert real.heal().problems == ()
 
 
-def test_a_purge_that_fails_leaves_what_heal_needs(real: Erasing, rack: MockRack) -> None:
-    with real.writable("hdd1") as writable, rack.rackd() as rackd:
+def test_a_purge_that_fails_leaves_what_heal_needs(real: Erasing, direct_rack: MockRack) -> None:
+    with real.writable("hdd1") as writable, direct_rack.rackd() as rackd:
         drive = DriveUnderTest(
             real.bench,
             ("hdd1", *PLACES["hdd1"]),

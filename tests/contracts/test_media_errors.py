@@ -23,7 +23,7 @@ from rackloop_labs.media_errors import RackMediaErrors
 from rackloop_labs.offered import never_in, unsupported_in
 from tests.deadlines import CLOCK, soon
 from tests.described_rack import Real, opened
-from tests.mock_rack import MockRack, running_mock_rack
+from tests.mock_rack import MockRack
 
 KEY = "media/test"
 FAULT = {"kind": "media_error", "lba": 64, "sectors": 8, "mode": "until_rewritten", "on": "read"}
@@ -32,12 +32,6 @@ BY_TOOL = {"ssd1": "hdparm --make-bad-sector", "fast1": "nvme write-uncor", "sas
 
 
 pytestmark = pytest.mark.usefixtures("own_machine")
-
-
-@pytest.fixture(scope="module")
-def rack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockRack]:
-    with running_mock_rack(tmp_path_factory.mktemp("rack"), "mock-direct") as rack:
-        yield rack
 
 
 class Marked(Real):
@@ -62,8 +56,8 @@ class Marked(Real):
 
 
 @pytest.fixture
-def real(rack: MockRack, tmp_path: Path) -> Iterator[Marked]:
-    with opened(rack, tmp_path) as real:
+def real(direct_rack: MockRack, tmp_path: Path) -> Iterator[Marked]:
+    with opened(direct_rack, tmp_path) as real:
         yield Marked(real.bench, real.journal, real.held)
 
 
@@ -272,11 +266,11 @@ def test_a_fault_of_a_test_ends_with_it(real: Marked) -> None:
     assert real.journal.standing(real.lab.name) == []
 
 
-def test_what_a_rack_offers_is_known_before_it_is_touched(real: Marked, rack: MockRack) -> None:
+def test_what_a_rack_offers_is_known_before_it_is_touched(real: Marked, direct_rack: MockRack) -> None:
     unsupported = unsupported_in(real.lab)
     assert unsupported(FaultSpec("media_error", "fast1")) is None
     assert "is for simulated drives" in str(unsupported(FaultSpec("media_error", "fast1", {"mode": "once"})))
-    assert unsupported_in(rack.lab)(FaultSpec("media_error", "fast1", {"mode": "once"})) is None
+    assert unsupported_in(direct_rack.lab)(FaultSpec("media_error", "fast1", {"mode": "once"})) is None
     assert "can break drive:fast1 as corrupt" in str(unsupported(FaultSpec("corrupt", "fast1")))
     assert never_in(real.lab, KINDS["media_error"]) is None
     said = [str(attempt) for attempt in live_check(real.bench, soon(120)) if "media_error" in attempt.did]

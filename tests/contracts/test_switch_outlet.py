@@ -11,12 +11,12 @@ from rackloop.abilities import PortState
 from rackloop.data import data_path
 from rackloop.errors import DescriptionError
 from rackloop.faults import Faults, FaultSpec
-from rackloop.lab import LabState, load_lab
+from rackloop.lab import load_lab
 from rackloop.safety.store import open_store
 from rackloop.safety.undo import ActRecorder, Journal
-from rackloop_labs import open_lab
 from rackloop_labs.mock import MockBench
 from tests.deadlines import CLOCK, soon
+from tests.mock_rack import running_mock_bench
 
 FABRIC = "fabric: {driver: flexfabric, ports: 160, control: {tcp: auto, serial: auto}}"
 
@@ -32,9 +32,7 @@ def described(folder: Path, outlet: str) -> Path:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[MockBench]:
-    lab = load_lab(described(tmp_path, "pdu2/8"))
-    with open_lab(lab, CLOCK, LabState.of(lab.name, root=tmp_path), None, seed=1) as bench:
-        assert isinstance(bench, MockBench)
+    with running_mock_bench(tmp_path, described(tmp_path, "pdu2/8")) as bench:
         yield bench
 
 

@@ -12,14 +12,14 @@ from rackloop.abilities import PortState
 from rackloop.contracts import breakable
 from rackloop.errors import FaultRefused, GuardRefused, LabError
 from rackloop.faults import Faults, FaultSpec
-from rackloop.lab import LabState, load_lab, once_online
+from rackloop.lab import once_online
 from rackloop.portmap import Full, Open, Partial, PortMap
 from rackloop.safety.store import open_store
 from rackloop.safety.undo import ActRecorder, Journal
 from rackloop_drivers.host_tools import HostFaults
-from rackloop_labs import open_lab
 from rackloop_labs.mock import MockBench
 from tests.deadlines import CLOCK, soon
+from tests.mock_rack import running_mock_bench
 
 WHOLE = [("slot:srv1/p0", "removed"), ("slot:srv1/p2", "slot_power_off"), ("phy:srv1/p0", "disabled")]
 IN_SHORT = [("slot:srv2/p2", "removed"), ("slot:srv2/p2", "link_disabled"), ("phy:srv4/p3", "disabled")]
@@ -27,10 +27,7 @@ IN_SHORT = [("slot:srv2/p2", "removed"), ("slot:srv2/p2", "link_disabled"), ("ph
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockBench]:
-    lab = load_lab("mock")
-    state = LabState.of(lab.name, root=tmp_path_factory.mktemp("rack"))
-    with open_lab(lab, CLOCK, state, None, seed=1) as bench:
-        assert isinstance(bench, MockBench)
+    with running_mock_bench(tmp_path_factory.mktemp("rack")) as bench:
         yield bench
 
 
