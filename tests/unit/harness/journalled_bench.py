@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hypothesis import strategies as st
+
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.lab import LabKind
+from rackloop.portmap import Partial, PortMap
 from rackloop.record import ActLog, EventLog
 from rackloop.safety import HealReport, heal
 from rackloop.safety.store import open_store
 from rackloop.safety.undo import ActRecorder, Journal, journalled
 from tests.unit.harness.sim_rack import SimRack, described
+
+SWAP = Partial(PortMap.of([(1, 102), (2, 101)]))
+"""A change of two circuits of the rack."""
+
+
+def maps() -> st.SearchStrategy[PortMap]:
+    """Maps of at most four circuits among ports 1 to 8."""
+    ports = st.permutations(list(range(1, 9)))
+    return st.builds(lambda order, n: PortMap.of(zip(order[:n], order[8 - n :], strict=True)), ports, st.integers(0, 4))
 
 
 class Bench:

@@ -18,10 +18,8 @@ from rackloop.portmap import Full, MapChange, Open, Partial, PortMap
 from rackloop.record import ActAnnounced, ActDone, ActLog, EventLog, read_events
 from rackloop.record.acts import ChangeMap, DropSignal, FlapSignal, SettleSignal, TurnOff
 from rackloop.safety.undo import ActRecorder, EntryState, UndoFailed, journalled, undoing
-from tests.unit.harness.journalled_bench import Bench
+from tests.unit.harness.journalled_bench import SWAP, Bench, maps
 from tests.unit.harness.sim_rack import BASELINE
-
-SWAP = Partial(PortMap.of([(1, 102), (2, 101)]))
 
 
 def test_the_inverse_is_on_disk_and_the_act_announced_before_the_switch_acts(bench: Bench) -> None:
@@ -365,11 +363,6 @@ def test_an_outlet_the_lab_no_longer_has_is_named(bench: Bench) -> None:
     ):
         acting.power["srv1"].turn_off(bench.deadline)
         del bench.rack.outlets["srv1"]
-
-
-def maps() -> st.SearchStrategy[PortMap]:
-    ports = st.permutations(list(range(1, 9)))
-    return st.builds(lambda order, n: PortMap.of(zip(order[:n], order[8 - n :], strict=True)), ports, st.integers(0, 4))
 
 
 def changes() -> st.SearchStrategy[MapChange]:

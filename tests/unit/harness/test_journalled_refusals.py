@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rackloop.errors import FabricError
-from rackloop.portmap import Open, Partial, PortMap
+from rackloop.portmap import Open
 from rackloop.record.acts import SaveBootMap
-from tests.unit.harness.journalled_bench import Bench
-
-SWAP = Partial(PortMap.of([(1, 102), (2, 101)]))
+from tests.unit.harness.journalled_bench import SWAP, Bench
 
 
 @pytest.mark.parametrize(

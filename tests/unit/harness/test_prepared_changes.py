@@ -20,10 +20,9 @@ from rackloop.record import ActAnnounced, ActDone, read_events
 from rackloop.safety import heal
 from rackloop.safety.store import open_store
 from rackloop.safety.undo import EntryState, Journal, JournalledFabric, LinkKept, undo, undoing
-from tests.unit.harness.journalled_bench import Bench
+from tests.unit.harness.journalled_bench import SWAP, Bench, maps
 from tests.unit.harness.sim_rack import BASELINE
 
-SWAP = Partial(PortMap.of([(1, 102), (2, 101)]))
 ELSEWHERE = Partial(PortMap.of([(6, 108)]))
 
 
@@ -127,11 +126,6 @@ def test_one_that_would_take_a_kept_link_is_refused_before_anything_is_written(t
 
 class Killed(BaseException):
     """The end of a process, at an act of the switch."""
-
-
-def maps() -> st.SearchStrategy[PortMap]:
-    ports = st.permutations(list(range(1, 9)))
-    return st.builds(lambda order, n: PortMap.of(zip(order[:n], order[8 - n :], strict=True)), ports, st.integers(0, 4))
 
 
 def changes() -> st.SearchStrategy[MapChange]:
