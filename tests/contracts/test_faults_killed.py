@@ -6,7 +6,7 @@ the simulated rack itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import pytest
 
@@ -55,8 +55,12 @@ DIRECT = {
     "phy_drop without a switch": [FaultSpec("phy_drop", "node1.p2")],
     "a server alone": [FaultSpec("hot_unplug", "sas1"), FaultSpec("power_loss", "node2")],
 }
+BY_LAB = {"mock": SWITCHED, "mock-direct": DIRECT}
 # Of each a step drawn by chance; the nightly tests make all.
-SAMPLE = ("phy_drop", "miswire", "hang", "server_crash", "switch_power_loss", "no way in", "all dark")
+SAMPLE = {
+    "mock": ("phy_drop", "miswire", "hang", "server_crash", "switch_power_loss", "no way in", "all dark"),
+    "mock-direct": ("hot_unplug",),
+}
 
 
 @pytest.fixture(scope="module")
@@ -66,15 +70,15 @@ def processes() -> Iterator[FaultProcesses]:
 
 
 @pytest.fixture(scope="module")
-def rack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyRack]:
-    with faulty_rack(tmp_path_factory.mktemp("killed")) as ready:
+def rack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyRack]:
+    with faulty_rack(tmp_path_factory.mktemp("killed"), request.param) as ready:
         yield ready
 
 
-@pytest.fixture(scope="module")
-def direct(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyRack]:
-    with faulty_rack(tmp_path_factory.mktemp("direct"), "mock-direct") as ready:
-        yield ready
+def on_their_racks(names: Mapping[str, Iterable[str]]) -> pytest.MarkDecorator:
+    """A test for each of BY_LAB that is named, on a rack of its lab."""
+    pairs = [(lab, name) for lab, of_lab in names.items() for name in of_lab]
+    return pytest.mark.parametrize(("rack", "name"), pairs, indirect=["rack"])
 
 
 def kill_and_heal(rack: FaultyRack, processes: FaultProcesses, specs: list[FaultSpec], step: int) -> None:
@@ -91,33 +95,20 @@ def test_every_kind_of_fault_is_killed_in() -> None:
     assert {spec.kind for specs in (*SWITCHED.values(), *DIRECT.values()) for spec in specs} == set(KINDS)
 
 
-@pytest.mark.parametrize("name", SAMPLE)
+@on_their_racks(SAMPLE)
 def test_a_process_killed_at_some_step_of_a_fault_leaves_nothing(
     rack: FaultyRack, processes: FaultProcesses, name: str
 ) -> None:
-    steps = processes.steps(rack.lab.name, rack.root, SWITCHED[name])
-    kill_and_heal(rack, processes, SWITCHED[name], stream(20261122, name).randint(2, steps))
+    specs = BY_LAB[rack.lab.name][name]
+    steps = processes.steps(rack.lab.name, rack.root, specs)
+    kill_and_heal(rack, processes, specs, stream(20261122, name).randint(2, steps))
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", SWITCHED)
+@on_their_racks(BY_LAB)
 def test_a_process_killed_at_any_step_of_a_fault_leaves_nothing(
     rack: FaultyRack, processes: FaultProcesses, name: str
 ) -> None:
-    for step in range(1, processes.steps(rack.lab.name, rack.root, SWITCHED[name]) + 1):
-        kill_and_heal(rack, processes, SWITCHED[name], step)
-
-
-@pytest.mark.parametrize("name", ["hot_unplug"])
-def test_a_server_that_breaks_its_own_slots_is_healed_of_it(
-    direct: FaultyRack, processes: FaultProcesses, name: str
-) -> None:
-    steps = processes.steps(direct.lab.name, direct.root, DIRECT[name])
-    kill_and_heal(direct, processes, DIRECT[name], stream(20261122, name).randint(2, steps))
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", DIRECT)
-def test_a_process_killed_at_any_step_of_slot_faults(direct: FaultyRack, processes: FaultProcesses, name: str) -> None:
-    for step in range(1, processes.steps(direct.lab.name, direct.root, DIRECT[name]) + 1):
-        kill_and_heal(direct, processes, DIRECT[name], step)
+    specs = BY_LAB[rack.lab.name][name]
+    for step in range(1, processes.steps(rack.lab.name, rack.root, specs) + 1):
+        kill_and_heal(rack, processes, specs, step)

@@ -7,15 +7,15 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
 from rackloop.clock import Deadline
 from rackloop.record import Stamped, read_events
-from tests.command_forks import CommandForks, ForkedCommand, can_fork
+from tests.command_forks import CommandForks, ForkedCommand, can_fork, command_forks
 from tests.deadlines import CLOCK
 
 # Generous: a busy machine must not fail a test. Nothing waits this long when all is well.
@@ -170,6 +170,15 @@ class CommandLine:
         for running in self._started:
             running.process.communicate(timeout=SLOW_S)
         assert not left, f"left running: {left}"
+
+
+@contextmanager
+def forked_commands() -> Iterator[None]:
+    """Commands start in next to no time for as long as the block runs."""
+    with command_forks() as forks:
+        CommandLine.forks = forks
+        yield
+        CommandLine.forks = None
 
 
 def wait_until(is_so: Callable[[], bool], otherwise: Callable[[], str], *, every_s: float = _POLL_S) -> None:

@@ -8,17 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_forks import command_forks
-from tests.e2e.command_line import CommandLine
+from tests.e2e.command_line import CommandLine, forked_commands
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _forks() -> Iterator[None]:
-    """Commands start in next to no time."""
-    with command_forks() as forks:
-        CommandLine.forks = forks
+    with forked_commands():
         yield
-        CommandLine.forks = None
 
 
 @pytest.fixture

@@ -17,8 +17,7 @@ import pytest
 import yaml
 
 from rackloop.lab import load_lab
-from tests.command_forks import command_forks
-from tests.e2e.command_line import CommandLine
+from tests.e2e.command_line import CommandLine, forked_commands
 from tests.meta.tree import ROOT
 from tests.virtual.missing_guests import went_well
 from tests.virtual.one_guest import one_guest
@@ -53,11 +52,8 @@ def command_line_in(directory: Path) -> Iterator[CommandLine]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _forks() -> Iterator[None]:
-    """Commands start in next to no time."""
-    with command_forks() as forks:
-        CommandLine.forks = forks
+    with forked_commands():
         yield
-        CommandLine.forks = None
 
 
 @pytest.fixture(scope="session", autouse=True)
