@@ -23,8 +23,6 @@ LABS = ("mock", "mock-direct", "virtual", "virtual-direct", "example-rack", "dir
 
 _ROLE = re.compile(r":[a-z]+:`~?(?:[\w.]*\.)?(\w+)`")
 _SAME = ("the harness", "the harness", "the harness")
-_HOST = "the server by SSH"
-_SIMULATED_HOST = "a simulated server by SSH"
 _PROBE = ("rackprobe on a simulated server, to rackd's exports", "rackprobe on the guest", "rackprobe on the server")
 _FIO = (
     "fio on a simulated server, to rackd's exports",

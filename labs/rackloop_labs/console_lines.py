@@ -40,11 +40,6 @@ class LineAssembler:
         self._data = bytearray()
         self._first: Heard | None = None
 
-    @property
-    def is_within_a_line(self) -> bool:
-        """Whether the end of a line is missing, as behind a prompt."""
-        return bool(self._data)
-
     def feed(self, heard: Heard) -> Iterator[ConsoleLine]:
         """The lines that ``heard`` completes."""
         for piece in heard.data.splitlines(keepends=True) if heard.data else ():

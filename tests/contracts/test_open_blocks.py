@@ -254,9 +254,6 @@ def test_a_weak_hard_disk_retries_or_fails_fast_as_it_is_asked(tmp_path: Path) -
             assert blocks.read(40 * MIB, BLOCK_BYTES) == bytes(BLOCK_BYTES)
             # The drive's own wait is at least a retry long, however busy the machine is.
             assert CLOCK.now_ns() - began_ns > 14e6
-            buffer = bytearray(BLOCK_BYTES)
-            with pytest.raises(IoFailed):
-                blocks.read_into_failing_fast(20 * MIB, buffer)
 
 
 def test_a_long_read_is_several_requests_in_flight_together(tmp_path: Path) -> None:

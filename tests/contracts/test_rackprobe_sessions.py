@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from rackloop.errors import BadInput, DeadlineExceeded, LabError
+from rackloop.native import find_binary
 from rackloop_drivers.block import NbdExport
+from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.workload import SECTOR_BYTES, Expected, GaveUp, ProbeTarget, RackProbe, VerifiedRead
 from tests.deadlines import CLOCK, soon
 from tests.nbdkit_process import PauseControl, serving_unix
@@ -309,8 +312,10 @@ def test_a_swap_session_ends_by_itself_after_its_reads(probe: RackProbe, export:
         assert session.result(soon(30)).reads == 1
 
 
-def test_blocks_are_read_through_without_swaps(probe: RackProbe, export: NbdExport) -> None:
+def test_blocks_are_read_through_without_swaps(executor: LocalExecutor, probe: RackProbe, export: NbdExport) -> None:
     label(probe, export, OLD, sectors=8)
-    result = probe.read_through(export, Expected(OLD), soon(30), reads=20, sectors=8)
-    assert (result.reads, result.verdicts["right"], result.bytes) == (20, 20, 20 * SECTOR_BYTES)
-    assert result.elapsed_ns > 0
+    argv = (str(find_binary("rackprobe")), "swap", export.probe_target(), *Expected(OLD).options())
+    done = executor.run((*argv, "--reads=20", "--sectors=8", "--no-swap"), soon(30))
+    result = json.loads(done.stdout)
+    assert (result["reads"], result["verdicts"]["right"], result["bytes"]) == (20, 20, 20 * SECTOR_BYTES)
+    assert result["elapsed_ns"] > 0

@@ -13,7 +13,6 @@ from rackloop_drivers.workload._mountable import SECTOR_BEHIND, make_file_system
 from rackloop_drivers.workload._rackprobe_results import (
     Event,
     Expected,
-    SwapResult,
     Verification,
     Written,
     build,
@@ -191,23 +190,11 @@ class RackProbe:
 
         Reads go through ``sectors`` (one block by default) and start again at their end, or where the caller says.
         """
-        argv = [self._program(deadline), *_swap(device, expected, reads, start_lba, sectors, block_bytes)]
+        argv = [
+            *(self._program(deadline), "swap", device.probe_target(), *expected.options(), f"--reads={reads}"),
+            *_range(start_lba, sectors or block_bytes // SECTOR_BYTES, block_bytes),
+        ]
         return SwapSession(self._executor, self._clock, argv, deadline)
-
-    def read_through(
-        self,
-        device: BlockDevice,
-        expected: Expected,
-        deadline: Deadline,
-        *,
-        reads: int,
-        start_lba: int = 0,
-        sectors: int | None = None,
-        block_bytes: int = SECTOR_BYTES,
-    ) -> SwapResult:
-        """The same block reads with no swap between them, to compare with."""
-        argv = [*_swap(device, expected, reads, start_lba, sectors, block_bytes), "--no-swap"]
-        return build(SwapResult, self._run(argv, deadline))
 
     def _program(self, deadline: Deadline) -> str:
         """The probe's path where it runs; it is brought to a host once."""
@@ -234,12 +221,3 @@ def _permission(drive: WritableDrive) -> tuple[str, list[str]]:
 
 def _range(start_lba: int, sectors: int, block_bytes: int) -> list[str]:
     return [f"--start-lba={start_lba}", f"--sectors={sectors}", f"--block={block_bytes}"]
-
-
-def _swap(
-    device: BlockDevice, expected: Expected, reads: int, start_lba: int, sectors: int | None, block_bytes: int
-) -> list[str]:
-    return [
-        *("swap", device.probe_target(), *expected.options(), f"--reads={reads}"),
-        *_range(start_lba, sectors or block_bytes // SECTOR_BYTES, block_bytes),
-    ]

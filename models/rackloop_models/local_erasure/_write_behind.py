@@ -27,11 +27,6 @@ class WriteBehind:
         self._changed = Condition()
         self._executor: ThreadPoolExecutor | None = None
 
-    @property
-    def waiting_bytes(self) -> int:
-        """The bytes that are not written yet."""
-        return self._bytes
-
     def write(self, offset: int, content: memoryview) -> None:
         """Have bytes be written; the buffer belongs to the caller again.
 

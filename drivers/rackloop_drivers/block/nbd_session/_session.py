@@ -54,7 +54,8 @@ class NbdSession:
 
     def read_into(self, offset: int, buffer: bytearray | memoryview) -> None:
         """Fill ``buffer`` with the bytes from ``offset`` on; nothing is copied on the way. Raises as :meth:`read`."""
-        _read_into(self._connection, offset, buffer)
+        _require_writable(buffer)
+        self._connection.carry_out("read", _pieces("nbd_aio_pread", offset, buffer))
 
     def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
         """Put bytes there, without a copy. Raises as :meth:`read` does, BadInput where the guard does not permit it."""
@@ -105,10 +106,6 @@ class FailFastNbdSession(NbdSession):
         """The bytes there, read at the first attempt. Raises as ``read`` does: IoFailed (EIO) where one does not do."""
         return _read(self._hurried, offset, length)
 
-    def read_into_failing_fast(self, offset: int, buffer: bytearray | memoryview) -> None:
-        """Fill ``buffer`` as ``read_into`` does, at the first attempt. What it holds after an error means nothing."""
-        _read_into(self._hurried, offset, buffer)
-
     def read_parts_failing_fast(self, offset: int, buffer: bytearray | memoryview, part_bytes: int) -> list[int]:
         """Fill ``buffer`` as ``read_into`` does, at the first attempt, in requests of ``part_bytes``.
 
@@ -135,11 +132,6 @@ def _read(connection: NbdConnection, offset: int, length: int) -> bytes:
     data, _ = unfilled_bytes(length)
     connection.carry_out("read", _pieces("nbd_aio_pread", offset, data))
     return data
-
-
-def _read_into(connection: NbdConnection, offset: int, buffer: bytearray | memoryview) -> None:
-    _require_writable(buffer)
-    connection.carry_out("read", _pieces("nbd_aio_pread", offset, buffer))
 
 
 def _require_writable(buffer: bytearray | memoryview) -> None:
