@@ -51,6 +51,7 @@ from rackloop_models.drives._interference import random_load as random_load
 from rackloop_models.drives._measured import Figures as Figures
 from rackloop_models.drives._measured import Interval as Interval
 from rackloop_models.drives._measured import Latency as Latency
+from rackloop_models.drives._measured import known as known
 from rackloop_models.drives._replay import ReplayWritten as ReplayWritten
 from rackloop_models.drives._replay import write_replay as write_replay
 from rackloop_models.drives._results import Distance as Distance
@@ -87,3 +88,5 @@ from rackloop_models.drives._tenants import WeightedSize as WeightedSize
 from rackloop_models.drives._trials import PREPARATIONS as PREPARATIONS
 from rackloop_models.drives._trials import REST as REST
 from rackloop_models.drives._trials import State as State
+from rackloop_models.drives._trials import iops as iops
+from rackloop_models.drives._trials import mean_latency_s as mean_latency_s

@@ -17,14 +17,13 @@ from rackloop_models.drives._box_figures import (
     all_unloaded,
     on_filled_drives,
     phases_of,
-    rate_of,
     saturated,
 )
 from rackloop_models.drives._box_profile import BoxProfile
 from rackloop_models.drives._curves import Points
 from rackloop_models.drives._shapes import Operation
 from rackloop_models.drives._simulation import DriveSim
-from rackloop_models.drives._trials import KIB
+from rackloop_models.drives._trials import KIB, iops
 
 # Those by which the tenants of a saturated box can be divided.
 _CORES = (1, 2, 3, 4, 6, 8)
@@ -69,7 +68,7 @@ def _curves(executor: Executor, profile: BoxProfile, deadline: Deadline, size_by
         profile.like,
         {
             f"{_OPERATIONS[operation]} of {kib} KiB": tuple(
-                (float(cores), rate_of(found[_at_cores(operation, kib, cores)])) for cores in _cores(profile)
+                (float(cores), iops(found[_at_cores(operation, kib, cores)])) for cores in _cores(profile)
             )
             for operation, kib in _SATURATED
         },

@@ -9,14 +9,15 @@ from statistics import fmean
 
 from rackloop.abilities import Executor
 from rackloop.clock import Deadline
-from rackloop.errors import BadInput, ProtocolError
+from rackloop.errors import BadInput
 from rackloop.lab import load_profile
 from rackloop_models.drives._box import Box, BoxResult, Hardware, PhaseTimes
 from rackloop_models.drives._box_profile import BoxFigure, BoxProfile
+from rackloop_models.drives._measured import known
 from rackloop_models.drives._shapes import Depth, Operation, Region
 from rackloop_models.drives._simulation import DriveSim
 from rackloop_models.drives._tenants import Tenant, TenantLoad
-from rackloop_models.drives._trials import KIB, PREPARATIONS, REST, State
+from rackloop_models.drives._trials import KIB, PREPARATIONS, REST, State, iops
 
 SIZES_KIB = (4, 8, 16, 32, 64, 128, 256)
 """The sizes of unloaded requests."""
@@ -103,17 +104,7 @@ def on_filled_drives(sim: DriveSim, boxes: Iterable[Box], deadline: Deadline) ->
 def phases_of(result: BoxResult, operation: Operation) -> PhaseTimes:
     """The phases of the requests of a box's only tenant. Raises ProtocolError where there were none."""
     (tenant,) = result.tenants
-    times = tenant.read_phases_ns if operation == "read" else tenant.write_phases_ns
-    if times is None:
-        raise ProtocolError(f"the experiment {result.name!r} came to nothing")
-    return times
-
-
-def rate_of(result: BoxResult) -> float:
-    """Requests a second of all tenants of a box. Raises ProtocolError where it took no time."""
-    if result.total.iops is None:
-        raise ProtocolError(f"the experiment {result.name!r} took no time")
-    return result.total.iops
+    return known(tenant.read_phases_ns if operation == "read" else tenant.write_phases_ns, result.name)
 
 
 def box_checks(
@@ -187,7 +178,7 @@ def _value(figure: str, profile: BoxProfile, beside: str, found: Mapping[str, Bo
         return phases(profile.name, "read", kib).total / phases(beside, "read", kib).total - 1
 
     def rate(operation: Operation, cores: int, kib: int) -> float:
-        return rate_of(found[_saturated_name(profile.name, operation, cores, kib)])
+        return iops(found[_saturated_name(profile.name, operation, cores, kib)])
 
     if named := IOPS.fullmatch(figure):
         return rate(OPERATION_OF[named["kind"]], int(named["cores"]), int(named["kib"]))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rackloop.errors import ProtocolError
 from rackloop_models.drives._box import BoxResult
+from rackloop_models.drives._measured import known
 from rackloop_models.drives._results import Result
 from rackloop_models.drives._shapes import Depth
 from rackloop_models.drives._tenants import Tenant, TenantLoad, Tenants, TenantsResult
@@ -35,10 +35,7 @@ def neighbours(block_bytes: int, depth: int, *, read_percent: float = 100.0) -> 
 
 def bandwidth_of(result: TenantsResult | BoxResult, tenant: str) -> float:
     """Bytes a second of a tenant; raises ProtocolError where the drive took no time."""
-    found = result.of(tenant).total.bytes_per_s
-    if found is None:
-        raise ProtocolError(f"the experiment {result.name!r} came to nothing")
-    return found
+    return known(result.of(tenant).total.bytes_per_s, result.name)
 
 
 def random_load(

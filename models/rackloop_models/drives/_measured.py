@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
+
+from rackloop.errors import ProtocolError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -37,3 +42,10 @@ class Interval:
     bytes: int
     mean_latency_ns: int
     max_latency_ns: int
+
+
+def known(value: T | None, experiment: str) -> T:
+    """A figure of the experiment of that name; raises ProtocolError where it has none: nothing was done in it."""
+    if value is None:
+        raise ProtocolError(f"the experiment {experiment!r} came to nothing")
+    return value

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
 
-from rackloop.errors import ProtocolError
+from rackloop_models.drives._box import BoxResult
 from rackloop_models.drives._experiments import Experiment, Idle, Load
+from rackloop_models.drives._measured import known
 from rackloop_models.drives._results import LoadResult, Result, SeekResult
 from rackloop_models.drives._shapes import Depth, Passes
 
@@ -81,29 +82,23 @@ def seeks(results: Sequence[Result]) -> list[SeekResult]:
     return [result for result in results if isinstance(result, SeekResult)]
 
 
-def iops(result: LoadResult) -> float:
+def iops(result: LoadResult | BoxResult) -> float:
     """Requests a second; raises ProtocolError where the drive took no time."""
-    return _known(result.total.iops, result)
+    return known(result.total.iops, result.name)
 
 
 def bytes_per_s(result: LoadResult) -> float:
     """Bytes a second; raises ProtocolError where the drive took no time."""
-    return _known(result.total.bytes_per_s, result)
+    return known(result.total.bytes_per_s, result.name)
 
 
-def mean_latency_s(result: LoadResult) -> float:
+def mean_latency_s(result: LoadResult | BoxResult) -> float:
     """The mean latency; raises ProtocolError where nothing completed."""
     latency = result.total.latency_ns
-    return _known(latency.mean if latency else None, result) / 1e9
+    return known(latency.mean if latency else None, result.name) / 1e9
 
 
 def p99_latency_s(result: LoadResult) -> float:
     """The 99th percentile of the latency; raises ProtocolError where nothing completed."""
     latency = result.total.latency_ns
-    return _known(latency.p99 if latency else None, result) / 1e9
-
-
-def _known(value: float | None, result: LoadResult) -> float:
-    if value is None:
-        raise ProtocolError(f"the experiment {result.name!r} came to nothing: {result.total.requests} requests")
-    return value
+    return known(latency.p99 if latency else None, result.name) / 1e9

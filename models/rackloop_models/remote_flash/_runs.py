@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rackloop.clock import Deadline
-from rackloop.errors import ProtocolError
 from rackloop_models.drives import (
     PREPARATIONS,
     REST,
@@ -22,6 +21,7 @@ from rackloop_models.drives import (
     State,
     Tenant,
     TenantLoad,
+    known,
 )
 from rackloop_models.tenancy import merged, quantile_ns
 
@@ -77,24 +77,7 @@ def run_loads(sim: DriveSim, loads: Sequence[BoxLoad], deadline: Deadline) -> li
     return [result for result in found if isinstance(result, BoxResult)]
 
 
-def iops(result: BoxResult) -> float:
-    """Requests a second of all clients; raises ProtocolError where there were none."""
-    return _known(result.total.iops, result)
-
-
-def mean_latency_s(result: BoxResult) -> float:
-    """The mean latency over all clients; raises ProtocolError where nothing completed."""
-    latency = result.total.latency_ns
-    return _known(None if latency is None else latency.mean, result) / 1e9
-
-
 def quantile_s(result: BoxResult, share: float) -> float:
     """A quantile of the latencies of all clients, by their histograms; raises ProtocolError where there are none."""
     buckets = merged(tenant.latency_buckets for tenant in result.tenants)
-    return _known(quantile_ns(buckets, share), result) / 1e9
-
-
-def _known(value: float | None, result: BoxResult) -> float:
-    if value is None:
-        raise ProtocolError(f"the experiment {result.name!r} came to nothing: {result.total.requests} requests")
-    return value
+    return known(quantile_ns(buckets, share), result.name) / 1e9

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from rackloop.clock import Deadline
-from rackloop_models.drives import Depth, DriveSim, Hardware, Rate
+from rackloop_models.drives import Depth, DriveSim, Hardware, Rate, iops, mean_latency_s
 from rackloop_models.remote_flash._hardware import CoreKind
-from rackloop_models.remote_flash._runs import BoxLoad, iops, mean_latency_s, quantile_s, run_loads
+from rackloop_models.remote_flash._runs import BoxLoad, quantile_s, run_loads
 
 CLIENTS = 16
 _DEPTH = 96
