@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Self
 
 from rackloop.abilities import BlockUsage, DriveIdentity, Executor
 from rackloop.abilities.inventory import SeenDrive
@@ -61,10 +62,10 @@ class HostPath:
         identity = self._seen().identity
         return {"serial": identity.serial, **identity.identifiers}
 
-    def bound_to(self, identity: DriveIdentity) -> HostPath:
+    def bound_to(self, identity: DriveIdentity) -> Self:
         """A path to that drive alone, to be claimed before it is used."""
-        bound = HostPath(self._executor, self._device, self._clock, only=identity, within_s=self._within_s)
-        bound._last = self._last
+        bound = type(self)(self._executor, self._device, self._clock, only=identity, within_s=self._within_s)
+        bound._last = self._last  # noqa: SLF001 - a HostPath too
         return bound
 
     def fio_options(self) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rackloop.abilities import DriveIdentity
 from rackloop.clock import Deadline
 from rackloop.drive_identifiers import normal_text
 from rackloop.errors import LabError
@@ -25,12 +24,6 @@ class SharedPath(HostPath):
     Bound to one drive it goes by a name under ``/dev/disk/by-id`` that leads to no other, as a claimed one does; each
     session still compares the drive with its identity, and writes none that the server's kernel uses.
     """
-
-    def bound_to(self, identity: DriveIdentity) -> SharedPath:
-        """A path to that drive alone."""
-        bound = SharedPath(self._executor, self._device, self._clock, only=identity, within_s=self._within_s)
-        bound._last = self._last
-        return bound
 
     def claim_exclusive(self) -> None:
         """Claim nothing. Raises LabError where no name leads to the drive alone."""
