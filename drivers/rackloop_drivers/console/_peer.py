@@ -8,9 +8,10 @@ import pty
 import socket
 import struct
 import tty
-from typing import Any, Self, cast
+from typing import Self, cast
 
 from rackloop_drivers.boxes import SerialLine, stop_listening
+from rackloop_drivers.rfc2217_server import Rfc2217Server
 
 _READ_SIZE = 4096
 
@@ -92,17 +93,15 @@ class _TelnetClient(_Client):
     """With telnet options around the line's bytes."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        from serial import rfc2217, serial_for_url
-
         super().connection_made(transport)
-        self._telnet: Any = rfc2217.PortManager(cast(Any, serial_for_url("loop://")), cast(Any, self._transport))
+        self._telnet = Rfc2217Server(cast(asyncio.Transport, transport))
 
     def data_received(self, data: bytes) -> None:
-        if plain := b"".join(self._telnet.filter(data)):
+        if plain := self._telnet.received(data):
             super().data_received(plain)
 
     def _said(self, data: bytes) -> None:
-        super()._said(b"".join(self._telnet.escape(data)))
+        super()._said(self._telnet.to_send(data))
 
 
 class TtyPeer:
