@@ -29,6 +29,12 @@ def first_scratch_ports(lab: Lab, number: int) -> list[dict[str, str]]:
     return [{server: its[place] for server, its in enough.items()} for place in range(number)]
 
 
+def first_scratch_drives(lab: Lab, number: int) -> list[str]:
+    """The drives at the first ``number`` ports of each server that has so many. Raises as first_scratch_ports."""
+    ports = first_scratch_ports(lab, number)
+    return [lab.joined(server)[its[server]] for server in ports[0] for its in ports]
+
+
 def kept_circuits(lab: Lab) -> PortMap:
     """The circuits of the baseline that lead to a drive which is not scratch, alone or behind its expander.
 

@@ -10,7 +10,7 @@ import pytest
 from rackloop.lab import Lab
 from rackloop.parameters import number, whole
 from rackloop_fixtures import Measure, Rack
-from rackloop_labs.scratch_ports import first_scratch_ports
+from rackloop_labs.scratch_ports import first_scratch_drives, first_scratch_ports
 
 PARAMETERS = {
     "drops": whole(10, "drops of the signal of a port of each server", most=1_000_000),
@@ -42,8 +42,7 @@ pytestmark = pytest.mark.rackloop(
 
 def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
     """The first two scratch drives of each server: one is disturbed, the other watches."""
-    first = first_scratch_ports(lab, 2)
-    return [lab.joined(name)[ports[name]] for name in first[0] for ports in first]
+    return first_scratch_drives(lab, 2)
 
 
 def faults(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:

@@ -11,7 +11,7 @@ from rackloop.lab import Lab
 from rackloop.parameters import size, whole
 from rackloop.portmap import Full, Partial, PortMap
 from rackloop_fixtures import Measure, Moving, Progress, Rack, added_s
-from rackloop_labs.scratch_ports import first_scratch_ports
+from rackloop_labs.scratch_ports import first_scratch_drives, first_scratch_ports
 
 PARAMETERS = {
     "remaps": whole(100, "maps that are executed beside the ports that stay", most=10_000_000),
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.rackloop(
 
 def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
     """The first scratch drive of each server: fio writes and verifies it."""
-    return [lab.joined(server)[port] for server, port in _staying(lab).items()]
+    return first_scratch_drives(lab, 1)
 
 
 def faults(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:

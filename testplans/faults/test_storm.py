@@ -11,7 +11,7 @@ from rackloop.faults.schedules import Schedule
 from rackloop.lab import Lab
 from rackloop.parameters import number, size, whole
 from rackloop_fixtures import Measure, Progress, Rack, seconds_to_service, unexplained_errors
-from rackloop_labs.scratch_ports import first_scratch_ports
+from rackloop_labs.scratch_ports import first_scratch_drives, first_scratch_ports
 
 PARAMETERS = {
     "size": size(64 << 20, "bytes written and verified on a port of each server", least=1 << 20, most=1 << 50),
@@ -42,8 +42,7 @@ pytestmark = pytest.mark.rackloop(
 
 def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
     """The first two scratch drives of each server: one has identified blocks, on the other fio writes and verifies."""
-    first = first_scratch_ports(lab, 2)
-    return [lab.joined(name)[ports[name]] for name in first[0] for ports in first]
+    return first_scratch_drives(lab, 2)
 
 
 def estimate_s(_lab: Lab, parameters: Mapping[str, Any]) -> float:

@@ -6,7 +6,7 @@ import pytest
 
 from rackloop.errors import NotSupported
 from rackloop.lab import Lab, load_lab
-from rackloop_labs.scratch_ports import first_scratch_ports, kept_circuits, scratch_ports
+from rackloop_labs.scratch_ports import first_scratch_drives, first_scratch_ports, kept_circuits, scratch_ports
 
 
 def without_scratch(lab: Lab, *names: str) -> Lab:
@@ -30,6 +30,7 @@ def test_the_first_ports_pass_over_somebodys_drive() -> None:
     watched, disturbed = first_scratch_ports(without_scratch(lab, first[1]), 2)
     assert (watched["srv1"], disturbed["srv1"]) == (second[0], third[0])
     assert watched.keys() == disturbed.keys() == lab.servers.keys()
+    assert first_scratch_drives(without_scratch(lab, first[1]), 2)[:2] == [second[1], third[1]]
 
 
 def test_a_server_with_too_few_is_left_out_and_a_rack_without_one_is_refused() -> None:
