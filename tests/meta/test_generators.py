@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from rackloop_cli.main import main
 from tests.meta.tree import ROOT, project
 
 ROOTS = project()["tool"]["hatch"]["build"]["dev-mode-dirs"]
@@ -61,7 +62,9 @@ def passes(checkout: Path, *command: str | Path) -> None:
 def written(checkout: Path) -> dict[str, list[Path]]:
     """What the generators write for each ability, and for a test plan."""
     files = {ability: generate(checkout, "new-driver", name, "--ability", ability) for ability, name in DRIVERS.items()}
-    return files | {"testplan": generate(checkout, "new-testplan", "new_subject/warm_swap")}
+    folder = checkout / "testplans"
+    assert main(["new", "testplan", "new_subject/warm_swap", "--testplans", str(folder)]) == 0
+    return files | {"testplan": [folder / "new_subject" / "test_warm_swap.py"]}
 
 
 def test_skeletons_are_typed_and_clean(checkout: Path, written: dict[str, list[Path]]) -> None:
@@ -105,52 +108,35 @@ def test_a_package_of_its_own_is_complete(checkout: Path, tmp_path: Path) -> Non
 def test_nothing_is_overwritten(checkout: Path, written: dict[str, list[Path]]) -> None:
     driver = next(path for path in written["Drive"] if path.name == "_driver.py")
     before = driver.read_text(encoding="utf-8")
-    for command in (("new-driver", DRIVERS["Drive"], "--ability", "Drive"), ("new-testplan", "new_subject/warm_swap")):
-        done = run(checkout, sys.executable, checkout / "tools" / command[0], *command[1:])
-        assert done.returncode == 2
-        assert "exist already" in done.stderr
+    done = run(checkout, sys.executable, checkout / "tools" / "new-driver", DRIVERS["Drive"], "--ability", "Drive")
+    assert done.returncode == 2
+    assert "exist already" in done.stderr
     assert driver.read_text(encoding="utf-8") == before
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("new-driver", "acme", "--ability", "Powerport"), "did you mean PowerPort?"),
-        (("new-driver", "acme", "--ability", "phy_control"), "did you mean PhyControl?"),
-        (("new-driver", "acme", "--ability", "Teapot"), "the abilities are BlockDevice, Drive"),
-        (("new-driver", "../acme", "--ability", "Drive"), "as acme_strip; got '../acme'"),
-        (("new-testplan", "warm_swap"), "as fabric/warm_swap; got 'warm_swap'"),
+        (("acme", "--ability", "Powerport"), "did you mean PowerPort?"),
+        (("acme", "--ability", "phy_control"), "did you mean PhyControl?"),
+        (("acme", "--ability", "Teapot"), "the abilities are BlockDevice, Drive"),
+        (("../acme", "--ability", "Drive"), "as acme_strip; got '../acme'"),
     ],
 )
 def test_bad_input_gets_one_message(checkout: Path, arguments: tuple[str, ...], said: str) -> None:
-    done = run(checkout, sys.executable, checkout / "tools" / arguments[0], *arguments[1:])
+    done = run(checkout, sys.executable, checkout / "tools" / "new-driver", *arguments)
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
 
 
-def test_a_test_plan_goes_where_tests_of_ones_own_are(checkout: Path, tmp_path: Path) -> None:
-    done = run(checkout, sys.executable, checkout / "tools" / "new-testplan", "disks/spin", "--testplans", tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("disks/test_spin.py\n")
-    assert "def test_spin(" in (tmp_path / "disks" / "test_spin.py").read_text(encoding="utf-8")
-    assert not (checkout / "testplans" / "disks").exists()
-
-
-@pytest.mark.parametrize("generator", ["new-driver", "new-testplan"])
-def test_generators_explain_themselves_before_anything_is_installed(checkout: Path, generator: str) -> None:
-    done = run(
-        checkout,
-        sys.executable,
-        "-I",
-        "-S",
-        "-c",
-        f"""
+def test_the_generator_explains_itself_before_anything_is_installed(checkout: Path) -> None:
+    program = f"""
 import runpy, sys
 sys.path.insert(0, {str(checkout / "tools")!r})
-sys.argv = [{generator!r}, "--help"]
-runpy.run_path({str(checkout / "tools" / generator)!r}, run_name="__main__")""",
-    )
+sys.argv = ["new-driver", "--help"]
+runpy.run_path({str(checkout / "tools" / "new-driver")!r}, run_name="__main__")"""
+    done = run(checkout, sys.executable, "-I", "-S", "-c", program)
     assert done.returncode == 0, done.stderr
     assert "example: tools/" in done.stdout

@@ -16,7 +16,7 @@ from rackloop.parameters import default_of
 from tests.meta.tree import ROOT, check, parsed, shown
 
 PLANS = sorted((ROOT / "testplans").rglob("test_*.py"))
-SKELETON = ROOT / "tools" / "skeletons" / "testplan.py"
+SKELETON = ROOT / "tools" / "rackloop_cli" / "new" / "_testplan.py"
 DECLARED = {"purpose", "requires", "destructive", "time_class"}
 TIME_CLASSES = {"seconds", "minutes", "hours"}
 

@@ -1,6 +1,6 @@
-"""Code shared by the generators: a skeleton is real code under an example's name, renamed when it is written.
+"""How a skeleton is written: it is real code under an example's name, renamed when it is written.
 
-Standard library only: a generator runs before anything is installed.
+Standard library only: tools/new-driver runs before anything is installed.
 """
 
 from __future__ import annotations

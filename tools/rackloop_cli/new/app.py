@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rackloop_cli.shared.groups import Group
 
-new_app = Group("Write a file to go on from.", "rackloop new test my_tests/pull_cable")
+new_app = Group(
+    "Write a file to go on from.", "rackloop new test my_tests/pull_cable", "rackloop new testplan fabric/warm_swap"
+)
 
 
 @new_app.verb("test", "rackloop new test my_tests/pull_cable", "rackloop new test pull_cable --print")
@@ -25,4 +28,26 @@ def new_test(
     """
     from rackloop_cli.new import writing as verb
 
-    raise typer.Exit(verb.run(name, shown=shown))
+    raise typer.Exit(verb.write_test(name, shown=shown))
+
+
+@new_app.verb(
+    "testplan", "rackloop new testplan fabric/warm_swap", "rackloop new testplan fabric/warm_swap --testplans tests"
+)
+def new_testplan(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="SUBJECT/NAME", help="The name of the test, after its subject: fabric/warm_swap."),
+    ],
+    testplans: Annotated[
+        Path, typer.Option(metavar="DIR", help="The folder of the tests, as rackloop run has it.")
+    ] = Path("testplans"),
+) -> None:
+    """Write a test for plans, which runs as it is: DIR/SUBJECT/test_NAME.py.
+
+    It has a declaration, parameters and measurements, and deals drives to ports at random on a rack with a switch. A
+    file that is there is never overwritten.
+    """
+    from rackloop_cli.new import writing as verb
+
+    raise typer.Exit(verb.write_testplan(name, testplans))

@@ -1,4 +1,4 @@
-"""`rackloop new test`: the file that it writes, and what it refuses."""
+"""`rackloop new`: the files that it writes, and what it refuses."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rackloop.plan import load_plan
 from rackloop_cli.main import main
 from rackloop_fixtures import RunRequest
 
@@ -52,3 +53,32 @@ def test_nothing_is_overwritten(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["new", "test", "pull"]) == 2
     assert "test_pull.py exists already and stays as it is" in capsys.readouterr().err
     assert Path("test_pull.py").read_text() == "mine\n"
+
+
+def test_a_test_plan_is_written_into_a_folder_of_tests_and_can_be_selected(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["new", "testplan", "disks/warm_swap", "--testplans", "mine"]) == 0
+    told, _, plan = capsys.readouterr().out.partition("--testplans mine`:\n")
+    assert told.startswith("Wrote mine/disks/test_warm_swap.py. ")
+    text = Path("mine/disks/test_warm_swap.py").read_text(encoding="utf-8")
+    assert text.startswith('"""Warm swap: the subject of this file, in one sentence."""\n')
+    assert "xample" not in text
+    Path("warm.yaml").write_text(plan, encoding="utf-8")
+    (entry,) = load_plan("warm.yaml", Path("mine")).tests
+    assert (entry.file, [limit.measure for limit in entry.limits]) == ("disks/warm_swap", ["warm_swap.wrong"])
+
+
+@pytest.mark.parametrize("name", ["warm_swap", "fabric/", "a/b/c", "../warm_swap", "fabric/Warm"])
+def test_a_test_plan_has_a_subject_and_a_name(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["new", "testplan", name]) == 2
+    said = f"a test plan is named SUBJECT/NAME in lower case with underscores, such as fabric/warm_swap; got {name}\n"
+    assert capsys.readouterr().err == f"rackloop: {said}"
+
+
+def test_a_test_plan_is_not_overwritten(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["new", "testplan", "fabric/warm_swap"]
+    assert main(command) == 0
+    path = Path("testplans/fabric/test_warm_swap.py")
+    path.write_text("mine\n")
+    assert main(command) == 2
+    assert f"{path} exists already and stays as it is" in capsys.readouterr().err
+    assert path.read_text() == "mine\n"
