@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -19,7 +19,9 @@ from rackloop_cli.shared.tables import print_whole, table_of_figures
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rackloop_models.tail_latency import ChosenCode, FileSizes
+    from rackloop_models.tail_latency import ChosenCode, FileSizes, Slowdown, UpdateCost
+
+    Shares = Mapping[str, Mapping[ChosenCode, float]]
 
 _WITHIN_S = 1800.0
 _UPDATED = (50, 200)
@@ -38,7 +40,6 @@ def overhead(
         BENCHMARKS,
         CODEWORDS,
         FAILURE_PROBABILITIES,
-        SOURCE,
         capacity_overhead,
         read_file_sizes,
         synthetic_file_sizes,
@@ -51,42 +52,47 @@ def overhead(
         synthetic_file_sizes(name) for name in BENCHMARKS
     ]
     found = {sizes.name: {code: capacity_overhead(sizes, code.k, code.m) for code in codes} for sizes in files}
+    assumed = {sizes.name: sizes.assumed for sizes in files if sizes.assumed}
     make_directory(out)
-    console = Console(quiet=as_json)
+    _print_overhead(Console(quiet=as_json), found, codes, assumed)
+
+    def draw() -> Figure:
+        return _figure_overhead(found, codes, is_made_up=not paths)
+
+    write_results(out, "overhead", {"assumed": assumed}, _rows_overhead(found), draw, as_json=as_json)
+    return EXIT_PASS
+
+
+def _print_overhead(console: Console, found: Shares, codes: Sequence[ChosenCode], assumed: Mapping[str, str]) -> None:
     console.print("redundancy sectors over user sectors", highlight=False)
     for length, here in _by_length(codes).items():
         table = table_of_figures(f"{length}", *map(_heading, here), left={f"{length}"})
         for name, shares in found.items():
             table.add_row(name, *(f"{shares[code]:.2%}" for code in here))
         print_whole(console, table)
-    for sizes in files:
-        if sizes.assumed:
-            console.print(f"{sizes.name}: {sizes.assumed}", soft_wrap=True, markup=False, highlight=False)
+    for name, said in assumed.items():
+        console.print(f"{name}: {said}", soft_wrap=True, markup=False, highlight=False)
 
-    def draw() -> Figure:
-        from rackloop_reports.plots import BarPanel, bar_sheet
 
-        panels = []
-        for length, here in _by_length(codes).items():
-            series = {f"ph {code.ph:g}": [shares[code] for shares in found.values()] for code in here}
-            panels.append(BarPanel(f"Codewords of {length} sectors", list(found), series))
-        made_up = "File sizes are made up from what the paper says of its benchmarks. " if not paths else ""
-        return bar_sheet(
-            panels,
-            "Capacity overhead by file sizes",
-            "Redundancy over user sectors",
-            f"{made_up}As Figure 10 of: {SOURCE}.",
-            is_share=True,
-        )
+def _figure_overhead(found: Shares, codes: Sequence[ChosenCode], *, is_made_up: bool) -> Figure:
+    from rackloop_models.tail_latency import SOURCE
+    from rackloop_reports.plots import BarPanel, bar_sheet
 
-    rows = [
+    panels = []
+    for length, here in _by_length(codes).items():
+        series = {f"ph {code.ph:g}": [shares[code] for shares in found.values()] for code in here}
+        panels.append(BarPanel(f"Codewords of {length} sectors", list(found), series))
+    made_up = "File sizes are made up from what the paper says of its benchmarks. " if is_made_up else ""
+    caption = f"{made_up}As Figure 10 of: {SOURCE}."
+    return bar_sheet(panels, "Capacity overhead by file sizes", "Redundancy over user sectors", caption, is_share=True)
+
+
+def _rows_overhead(found: Shares) -> list[dict[str, Any]]:
+    return [
         {"files": name, "ph": code.ph, "k": code.k, "m": code.m, "overhead": share}
         for name, shares in found.items()
         for code, share in shares.items()
     ]
-    assumed = {sizes.name: sizes.assumed for sizes in files if sizes.assumed}
-    write_results(out, "overhead", {"assumed": assumed}, rows, draw, as_json=as_json)
-    return EXIT_PASS
 
 
 def update(
@@ -103,14 +109,7 @@ def update(
     """Updates by both methods, over those without a code."""
     from rackloop.lab import load_profile
     from rackloop_drivers.host import LocalExecutor
-    from rackloop_models.tail_latency import (
-        FAILURE_PROBABILITIES,
-        SOURCE,
-        Update,
-        UpdateMethod,
-        table_of_codes,
-        update_costs,
-    )
+    from rackloop_models.tail_latency import FAILURE_PROBABILITIES, Update, table_of_codes, update_costs
 
     profile, clock = load_profile(name), RealClock()
     codes = table_of_codes((codeword,), each_once(ph or FAILURE_PROBABILITIES))
@@ -119,42 +118,55 @@ def update(
     console = Console(quiet=as_json)
     with LocalExecutor(clock) as executor, watched(f"{groups:,} groups on {profile.name}") as progress:
         costs = update_costs(updates, profile, executor, Deadline.after(clock, _WITHIN_S), seed=seed, progress=progress)
+    console.print(f"[bold]simulated[/bold] {profile.name}, {groups:,} groups, seed {seed}", highlight=False)
+    _print_update(console, costs)
+
+    def draw() -> Figure:
+        return _figure_update(costs, f"{groups:,} groups on profile {profile.name}, seed {seed}, in virtual time")
+
+    settings = {"simulated": True, "profile": profile.name, "groups": groups, "seed": seed}
+    write_results(out, "update", settings, _rows_update(costs), draw, as_json=as_json)
+    return EXIT_PASS
+
+
+def _print_update(console: Console, costs: Sequence[UpdateCost]) -> None:
     table = table_of_figures(
         "sectors", "code", "method", "reads a group", "time", "times that without", left={"sectors"}
     )
     for cost in costs:
         table.add_row(
             str(cost.update.sectors),
-            f"({cost.update.k}, {cost.update.m})",
+            _code_of(cost),
             cost.method,
             str(cost.update.reads(cost.method)),
             format_quantity(cost.seconds, "s"),
             f"{cost.over_baseline:.2f}",
         )
-    console.print(f"[bold]simulated[/bold] {profile.name}, {groups:,} groups, seed {seed}", highlight=False)
     print_whole(console, table)
 
-    def draw() -> Figure:
-        from rackloop_reports.plots import BarPanel, bar_sheet
 
-        panels = []
-        for count in dict.fromkeys(cost.update.sectors for cost in costs):
-            here = [cost for cost in costs if cost.update.sectors == count]
-            names = [f"({code.k}, {code.m})" for code in codes]
-            series = {
-                str(method): [cost.over_baseline for cost in here if cost.method is method]
-                for method in UpdateMethod
-                if method is not UpdateMethod.NONE
-            }
-            panels.append(BarPanel(f"{count} sectors of each group", names, series))
-        caption = (
-            f"{groups:,} groups on profile {profile.name}, seed {seed}, in virtual time; 1 is the same without a code. "
-            "Direct: read the rest of the group. Indirect: read what is replaced and the redundancy. "
-            f"As Figure 11 of: {SOURCE}."
-        )
-        return bar_sheet(panels, "Updates of parts of groups (simulated)", "Time, over none", caption, is_share=False)
+def _figure_update(costs: Sequence[UpdateCost], measured: str) -> Figure:
+    from rackloop_models.tail_latency import SOURCE, UpdateMethod
+    from rackloop_reports.plots import BarPanel, bar_sheet
 
-    rows = [
+    panels = []
+    for count in dict.fromkeys(cost.update.sectors for cost in costs):
+        by_method = {
+            method: [cost for cost in costs if cost.update.sectors == count and cost.method is method]
+            for method in UpdateMethod
+        }
+        names = [_code_of(cost) for cost in by_method.pop(UpdateMethod.NONE)]
+        series = {str(method): [cost.over_baseline for cost in here] for method, here in by_method.items()}
+        panels.append(BarPanel(f"{count} sectors of each group", names, series))
+    caption = (
+        f"{measured}; 1 is the same without a code. Direct: read the rest of the group. Indirect: read what is "
+        f"replaced and the redundancy. As Figure 11 of: {SOURCE}."
+    )
+    return bar_sheet(panels, "Updates of parts of groups (simulated)", "Time, over none", caption, is_share=False)
+
+
+def _rows_update(costs: Sequence[UpdateCost]) -> list[dict[str, Any]]:
+    return [
         {
             "sectors": cost.update.sectors,
             "k": cost.update.k,
@@ -166,9 +178,10 @@ def update(
         }
         for cost in costs
     ]
-    settings = {"simulated": True, "profile": profile.name, "groups": groups, "seed": seed}
-    write_results(out, "update", settings, rows, draw, as_json=as_json)
-    return EXIT_PASS
+
+
+def _code_of(cost: UpdateCost) -> str:
+    return f"({cost.update.k}, {cost.update.m})"
 
 
 def slowdown(
@@ -183,15 +196,7 @@ def slowdown(
     """Print the slowdown of each workload."""
     from rackloop.lab import load_profile
     from rackloop_drivers.host import LocalExecutor
-    from rackloop_models.tail_latency import (
-        CODEWORDS,
-        FAILURE_PROBABILITIES,
-        SOURCE,
-        WORKLOADS,
-        paper_drive,
-        slowdowns,
-        table_of_codes,
-    )
+    from rackloop_models.tail_latency import CODEWORDS, FAILURE_PROBABILITIES, paper_drive, slowdowns, table_of_codes
 
     clock, phs = RealClock(), each_once(ph or FAILURE_PROBABILITIES)
     codes = table_of_codes(each_once(codeword or CODEWORDS), phs)
@@ -200,38 +205,49 @@ def slowdown(
     console = Console(quiet=as_json)
     with LocalExecutor(clock) as executor, watched(f"{len(codes)} codes on {drive.name}") as progress:
         found = slowdowns(codes, drive, executor, Deadline.after(clock, _WITHIN_S), seed=seed, progress=progress)
-    lost = {(entry.workload, entry.codec, entry.code): entry.lost for entry in found}
-    codecs = list(dict.fromkeys(entry.codec for entry in found))
     console.print(f"[bold]simulated[/bold] {drive.name}, throughput lost, seed {seed}", highlight=False)
-    for codec in codecs:
+    _print_slowdown(console, found, codes)
+
+    def draw() -> Figure:
+        return _figure_slowdown(found, codes, f"Profile {drive.name} at 250 sectors a revolution, seed {seed}")
+
+    settings = {"simulated": True, "profile": drive.name, "seed": seed}
+    write_results(out, "slowdown", settings, _rows_slowdown(found), draw, as_json=as_json)
+    return EXIT_PASS
+
+
+def _print_slowdown(console: Console, found: Sequence[Slowdown], codes: Sequence[ChosenCode]) -> None:
+    for codec, lost in _by_codec(found).items():
         for length, here in _by_length(codes).items():
-            name = f"{codec}, {length}"
-            table = table_of_figures(name, *map(_heading, here), left={name})
-            for workload in WORKLOADS:
-                shares = (lost[workload.name, codec, code] for code in here)
-                table.add_row(workload.name, *(f"{share:.2%}" for share in shares))
+            corner = f"{codec}, {length}"
+            table = table_of_figures(corner, *map(_heading, here), left={corner})
+            for workload, shares in lost.items():
+                table.add_row(workload, *(f"{shares[code]:.2%}" for code in here))
             print_whole(console, table)
     console.print(
         "each workload is a mix of reads and writes whose shares are assumed; nothing is cached or computed",
         soft_wrap=True,
     )
 
-    def draw() -> Figure:
-        from rackloop_reports.plots import BarPanel, bar_sheet
 
-        panels = []
-        for length, here in _by_length(codes).items():
-            for codec in codecs:
-                series = {f"ph {code.ph:g}": [lost[load.name, codec, code] for load in WORKLOADS] for code in here}
-                panels.append(BarPanel(f"{length} sectors, {codec}", [workload.name for workload in WORKLOADS], series))
-        caption = (
-            "Mixes of streams and random reads stand for benchmarks; their shares are assumed. "
-            f"Profile {drive.name} at 250 sectors a revolution, seed {seed}, in virtual time, without page cache or "
-            f"computation. As Figure 9 of: {SOURCE}."
-        )
-        return bar_sheet(panels, "Throughput lost to local erasure coding (simulated)", "Lost", caption, is_share=True)
+def _figure_slowdown(found: Sequence[Slowdown], codes: Sequence[ChosenCode], measured: str) -> Figure:
+    from rackloop_models.tail_latency import SOURCE
+    from rackloop_reports.plots import BarPanel, bar_sheet
 
-    rows = [
+    panels = []
+    for length, here in _by_length(codes).items():
+        for codec, lost in _by_codec(found).items():
+            series = {f"ph {code.ph:g}": [shares[code] for shares in lost.values()] for code in here}
+            panels.append(BarPanel(f"{length} sectors, {codec}", list(lost), series))
+    caption = (
+        "Mixes of streams and random reads stand for benchmarks; their shares are assumed. "
+        f"{measured}, in virtual time, without page cache or computation. As Figure 9 of: {SOURCE}."
+    )
+    return bar_sheet(panels, "Throughput lost to local erasure coding (simulated)", "Lost", caption, is_share=True)
+
+
+def _rows_slowdown(found: Sequence[Slowdown]) -> list[dict[str, Any]]:
+    return [
         {
             "workload": entry.workload,
             "codec": entry.codec,
@@ -242,10 +258,14 @@ def slowdown(
         }
         for entry in found
     ]
-    write_results(
-        out, "slowdown", {"simulated": True, "profile": drive.name, "seed": seed}, rows, draw, as_json=as_json
-    )
-    return EXIT_PASS
+
+
+def _by_codec(found: Sequence[Slowdown]) -> dict[str, dict[str, dict[ChosenCode, float]]]:
+    """For each codec the throughput that is lost, by workload and code."""
+    by_codec: dict[str, dict[str, dict[ChosenCode, float]]] = {}
+    for entry in found:
+        by_codec.setdefault(entry.codec, {}).setdefault(entry.workload, {})[entry.code] = entry.lost
+    return by_codec
 
 
 def _called(sizes: FileSizes, path: Path, paths: Sequence[Path]) -> FileSizes:
