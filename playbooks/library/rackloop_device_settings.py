@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule  # type: ignore[import-untyped]
-from ansible.module_utils.rackloop_kinds import KINDS, Gone, Refused, run  # type: ignore[import-not-found]
+from ansible.module_utils.rackloop_kinds import KINDS, Gone, Refused, run
 
 DOCUMENTATION = r"""
 module: rackloop_device_settings

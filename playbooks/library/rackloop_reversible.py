@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule  # type: ignore[import-untyped]
-from ansible.module_utils.rackloop_kinds import KINDS, Gone, Refused, run  # type: ignore[import-not-found]
+from ansible.module_utils.rackloop_kinds import KINDS, Gone, Refused, run
 
 DOCUMENTATION = r"""
 module: rackloop_reversible

@@ -135,7 +135,7 @@ def test_a_login_that_comes_when_the_trial_is_over_makes_no_partition(bench: Moc
     class Late(ShutOut):
         def run_apart(self, argv: list[str], deadline: Deadline) -> Completed:
             HostPartition(cast(Any, host)).end({}, deadline)
-            return cast(Any, host).run_apart(argv, deadline)
+            return cast(Completed, cast(Any, host).run_apart(argv, deadline))
 
     partition = HostPartition(cast(Any, Late(host)))
     with pytest.raises(LabError, match="the cut was over before"):
