@@ -55,6 +55,7 @@ MEASURES = {
     "recovery.wrong": "1",
     "recovery.unknown": "1",
     "recovery.covered": "1",
+    "recovery.not_covered": "1",
     "recovery.corruption_found": "1",
 }
 

@@ -136,7 +136,9 @@ class Campaign:
             try:
                 goes_on = carry_out(hits, places)
             except NotSupported as error:
-                add_once(self._result.not_covered, f"{part}: {error}")
+                # Few erasers can have bytes be wrong; one that does not even erase leaves the question open.
+                is_erasure = lot[0].damage in {Damage.ERASED, Damage.BEYOND}
+                add_once(self._result.doubts if is_erasure else self._result.not_covered, f"{part}: {error}")
                 return
             for hit in hits:
                 patterns.note(hit.number, hit.positions, lot[0].damage)

@@ -167,7 +167,10 @@ class RecoveryResult:
             self.more_failures += 1
 
     def measurements(self) -> list[Measurement]:
-        """``recovery.tried`` to ``recovery.unknown``, a block each, with what was done in labels; what was covered."""
+        """``recovery.tried`` to ``recovery.unknown``, a block each, with what was done in labels.
+
+        Then what was covered, and by the label ``what`` of ``recovery.not_covered`` what was not.
+        """
         found = []
         for row, column, cell in self.matrix:
             labels = {
@@ -181,6 +184,7 @@ class RecoveryResult:
         for kind in self.coverage.wanted:
             labels = {"system": self.system, "what": kind}
             found.append(_count("recovery.covered", self.coverage.share(kind), labels))
+        found += [_count("recovery.not_covered", 1, {"system": self.system, "what": what}) for what in self.not_covered]
         if self.corrupted:
             share = self.corrupted_found / self.corrupted
             found.append(_count("recovery.corruption_found", share, {"system": self.system}))

@@ -91,6 +91,8 @@ def test_measurements_are_named_and_labelled() -> None:
     covered = {one.labels["what"]: one.samples.maximum for one in found if one.name == "recovery.covered"}
     assert covered["patterns"] == 1
     assert [one.samples.maximum for one in found if one.name == "recovery.corruption_found"] == [1]
+    left_out = [one.labels["what"] for one in found if one.name == "recovery.not_covered"]
+    assert left_out == ["loss of power: it is not cut"]
 
 
 def test_whole_drives_may_be_taken() -> None:

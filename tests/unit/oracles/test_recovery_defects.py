@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from rackloop.clock import Deadline, RealClock
+from rackloop.errors import NotSupported
 from rackloop.measurement import Verdict
 from rackloop.seed import stream
 from rackloop_oracles.recovery import (
@@ -200,6 +201,31 @@ def test_an_eraser_without_effect_is_unknown_and_not_held_against_the_system(
     result = judged(store, make(store.drives), PLAN)
     assert result.verdict is Verdict.UNKNOWN
     assert f"with more than m units {what} a stripe was given whole" in result.reasons[0]
+
+
+class MarksNoSectors(SectorEraser):
+    """Refuses to erase."""
+
+    most = 0
+
+    def erase(self, places: Sequence[Place]) -> None:
+        if len(self.erasures) >= self.most:
+            raise NotSupported("these drives cannot mark sectors")
+        super().erase(places)
+
+
+class MarksFewSectors(MarksNoSectors):
+    """Refuses to erase more than a few times."""
+
+    most = 5
+
+
+@pytest.mark.parametrize("make", [MarksNoSectors, MarksFewSectors])
+def test_erasures_that_were_asked_for_and_refused_leave_it_unknown(make: type[SectorEraser]) -> None:
+    store = CodedStore()
+    result = judged(store, make(store.drives), CampaignPlan(7, erasures=60, beyond=0, corruptions=0))
+    assert (result.verdict, result.reasons) == (Verdict.UNKNOWN, ("erased: these drives cannot mark sectors",))
+    assert any(text.startswith("patterns: ") for text in result.not_covered)
 
 
 def test_without_m_plus_1_erased_nothing_shows_that_the_eraser_works_and_that_is_said() -> None:
