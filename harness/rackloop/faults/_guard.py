@@ -288,8 +288,9 @@ class Faults:
         others = [other for other in self.made if other.stands and other is not injection]
         dark = {port for other in others for port in other.radius.switch_ports}
         started_ns = self._clock.now_ns()
-        deadline = Deadline.after(self._clock, _END_TAKES * self._lab.time_s("act"))
         recorder = self._recorder
+        takes_s = max(_END_TAKES * self._lab.time_s("act"), recorder.undo_s(injection.entries))
+        deadline = Deadline.after(self._clock, takes_s)
         # Once the lease is over, its next holder heals the rack; this run may not touch it any more.
         recorder.require_lease()
         outcome = undo(

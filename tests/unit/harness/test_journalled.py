@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from rackloop.record import ActAnnounced, ActDone, ActLog, EventLog, read_events
 from rackloop.record.acts import ChangeMap, DropSignal, FlapSignal, SettleSignal, TurnOff
 from rackloop.safety.undo import ActRecorder, EntryState, UndoFailed, journalled, undoing
 from tests.unit.harness.journalled_bench import SWAP, Bench, maps
-from tests.unit.harness.sim_rack import BASELINE
+from tests.unit.harness.sim_rack import BASELINE, SimOutlet, SimPart
 
 
 def test_the_inverse_is_on_disk_and_the_act_announced_before_the_switch_acts(bench: Bench) -> None:
@@ -318,6 +319,51 @@ def test_a_switch_that_lost_its_power_gets_its_map_back(bench: Bench) -> None:
         acting.power["switch"].turn_off(bench.deadline)
     assert bench.rack.outlets["switch"].on
     assert bench.switch.live == BASELINE
+
+
+class SlowOutlet(SimOutlet):
+    """Takes 45 s to turn on, where it is given that."""
+
+    def turn_on(self, deadline: Deadline) -> None:
+        take_45_s(deadline)
+        super().turn_on(deadline)
+
+
+class SlowSlot(SimPart):
+    """A drive in it takes 45 s to come back, where it is given that."""
+
+    def mend(self, key: str, deadline: Deadline) -> None:
+        take_45_s(deadline)
+        super().mend(key, deadline)
+
+
+def take_45_s(deadline: Deadline) -> None:
+    if deadline.remaining_s() < 45:
+        raise DeadlineExceeded("it takes 45 s")
+    deadline.clock.sleep_until_ns(deadline.clock.now_ns() + 45_000_000_000)
+
+
+def timed(bench: Bench, **times: float) -> ActRecorder:
+    """The recorder of a lab with these times."""
+    changed = bench.lab.times.model_copy(update=times)
+    return replace(bench.recorder, lab=bench.lab.model_copy(update={"times": changed}))
+
+
+def test_undoing_has_the_time_of_an_act_for_each_part(bench: Bench) -> None:
+    bench.rack.outlets |= {"srv1": SlowOutlet(), "srv2": SlowOutlet()}
+    with undoing(bench.rack.equipment, timed(bench, act=60.0, boot=1.0), bench.clock) as acting:
+        acting.power["srv1"].turn_off(bench.deadline)
+        acting.power["srv2"].turn_off(bench.deadline)
+    assert bench.journal.standing("bench") == []
+
+
+def test_undoing_has_the_time_to_spin_up_for_each_slot(bench: Bench) -> None:
+    slots = ("slot:srv1/p0", "slot:srv1/p1")
+    bench.rack.parts |= {name: SlowSlot("removed") for name in slots}
+    with undoing(bench.rack.equipment, timed(bench, act=1.0, spin_up=45.0), bench.clock) as acting:
+        for name in slots:
+            acting.breakable[name].break_as("k", {"kind": "removed"}, bench.deadline)
+    assert bench.journal.standing("bench") == []
 
 
 def test_a_scope_undoes_when_its_body_fails_and_lets_the_failure_through(bench: Bench) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rackloop.errors import BadInput, FabricError, LabError, NotSupported
-from rackloop.lab import Part
+from rackloop.lab import Part, PartKind
 from rackloop.record import ActLog
 from rackloop.record.acts import Act, InverseAct, touched_ports
 from rackloop.safety._destructive_guard import require_may_disturb
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_LEAST_UNDO_S = 30.0
 # SCPI 1999.0, volume 2, chapter 21.8: command errors, and of the others what tells that a command was not begun: it is
 # protected, nothing is to be triggered, it conflicts with the state, or names what there is not; and a line too long.
 _SYNTAX_ERRORS = range(-199, -99)
@@ -62,6 +63,13 @@ class ActRecorder:
         """Ask the store whether the lease is held, where there is one. Raises LeaseLost where it is over."""
         if self.lease is not None:
             self.lease.require()
+
+    def undo_s(self, entries: Iterable[Entry]) -> float:
+        """The time in s that undoing ``entries`` may take: part after part, and all that is to boot boots at once."""
+        parts, time_s = {(entry.ability, entry.part) for entry in entries}, self.lab.time_s
+        kinds = [PartKind.SERVER if ability == "power" else part.kind for ability, part in parts]
+        waits_s = kinds.count(PartKind.SLOT) * time_s("spin_up") + (PartKind.SERVER in kinds) * time_s("boot")
+        return max(_LEAST_UNDO_S, len(kinds) * time_s("act") + waits_s)
 
     def perform(
         self,

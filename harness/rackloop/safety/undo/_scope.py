@@ -33,13 +33,11 @@ def journalled(equipment: Equipment, recorder: ActRecorder) -> Equipment:
 
 
 @contextmanager
-def undoing(
-    equipment: Equipment, recorder: ActRecorder, clock: Clock, *, within_s: float = 30.0
-) -> Iterator[Equipment]:
+def undoing(equipment: Equipment, recorder: ActRecorder, clock: Clock) -> Iterator[Equipment]:
     """Give ``equipment`` journalled, and undo on leaving, in reverse, every act made through what was given.
 
     Acts made by any thread count, acts made through another scope do not, so scopes may nest and overlap. Undoing
-    has ``within_s`` from the moment the body ends, and runs however it ends; a thousand remaps cost one to undo.
+    runs however the body ends, and has :meth:`ActRecorder.undo_s` from then on; a thousand remaps cost one to undo.
     Raises UndoFailed with everything that could not be undone; where the body raised, its exception goes on and
     carries that as a note. What was not undone still stands in the journal.
     """
@@ -49,22 +47,21 @@ def undoing(
         yield given
     except BaseException as error:
         try:
-            _undo_all(made, given.fabric, equipment, recorder, Deadline.after(clock, within_s))
+            _undo_all(made, given.fabric, equipment, recorder, clock)
         except RackloopError as problem:
             error.add_note(str(problem))
         raise
-    _undo_all(made, given.fabric, equipment, recorder, Deadline.after(clock, within_s))
+    _undo_all(made, given.fabric, equipment, recorder, clock)
 
 
-def _undo_all(
-    made: list[Entry], given: Fabric, equipment: Equipment, recorder: ActRecorder, deadline: Deadline
-) -> None:
+def _undo_all(made: list[Entry], given: Fabric, equipment: Equipment, recorder: ActRecorder, clock: Clock) -> None:
     if isinstance(given, JournalledFabric):
         given.forget_staged()
     if not made:
         return
     # Once the lease is over, its next holder heals the rack; this run may not touch it any more.
     recorder.require_lease()
+    deadline = Deadline.after(clock, recorder.undo_s(made))
     outcome = undo(made, equipment, recorder.journal, deadline, check=recorder.require_lease)
     if outcome.problems:
         raise UndoFailed(outcome.problems)
