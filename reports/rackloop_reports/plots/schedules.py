@@ -28,7 +28,7 @@ def schedule_timeline(schedule: Schedule, title: str) -> Figure:
     for step in steps:
         axes.barh(
             targets.index(step.fault.target),
-            max(step.lasts_s, least_s),
+            max(step.stands_s, least_s),
             2 * _HALF_BAR,
             left=step.at_s,
             **bar_look(kinds.index(step.fault.kind)),

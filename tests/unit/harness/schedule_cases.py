@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
@@ -40,6 +41,7 @@ PARAMETERS = {
     "hang": st.just({}),
     "fail_slow": st.fixed_dictionaries({}, optional={"extra_us": NUMBERS | st.integers(1, 10**6)}),
     "phy_drop": st.fixed_dictionaries({}, optional={"down_s": st.floats(0, 3600)}),
+    "phy_flap": st.fixed_dictionaries({}, optional={"down_s": st.floats(0, 2), "count": st.integers(1, 9)}),
     "media_error": st.fixed_dictionaries(
         {}, optional={"lba": st.integers(0, 10**12), "on": st.sampled_from(["read", "both"])}
     ),
@@ -61,9 +63,8 @@ def any_schedules(draw: st.DrawFn) -> Schedule:
     at_s = 0.0
     steps = []
     for gap_s, lasts_s, fault in draw(st.lists(st.tuples(TIMES, SPANS, FAULTS), max_size=6)):
-        at_s = round(at_s + gap_s, 3)
-        steps.append(Step(at_s, lasts_s, fault))
-        at_s = round(at_s + lasts_s + recovery_s, 3)
+        steps.append(Step(round(at_s + gap_s, 3), lasts_s, fault))
+        at_s = math.ceil(1000 * (steps[-1].ends_s + recovery_s)) / 1000
     return Schedule(
         draw(NAMES),
         tuple(steps),

@@ -84,6 +84,15 @@ def test_the_bound_counts_what_faults_take_and_not_only_the_faults() -> None:
         require_within_bound(more, taking)
 
 
+def test_the_bound_counts_a_fault_for_as_long_as_its_own_parameters_have_it_stand() -> None:
+    flap = step(0, 0.2, "d01", "phy_flap")
+    assert flap.ends_s == pytest.approx(1.05)
+    ((index, problem),) = bound_problems(schedule(flap, step(0.5, 1, "d02")))
+    assert (index, problem.partition("; ")[2].partition(",")[0]) == (1, "begin it at 1.05 s")
+    assert list(bound_problems(schedule(flap, step(1.05, 1, "d02")))) == []
+    assert schedule(flap).lasts_s == pytest.approx(1.05)
+
+
 def test_a_later_round_is_held_against_the_bound_too() -> None:
     repeated = schedule(step(0, 1), step(1.5, 1, "d02"), recovery_s=0.5, repeats=2)
     assert repeated.unrolled().steps == (

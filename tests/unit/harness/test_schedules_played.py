@@ -45,6 +45,13 @@ def test_a_fault_stands_as_long_as_its_own_parameters_say_though_its_step_is_sho
     assert [each.lasts_s for each in played.as_schedule().steps] == [1, 3]
 
 
+@given(RANDOM_SCHEDULES, st.integers(0, 2**32))
+def test_what_keeps_the_bound_is_played_on_time(chances: RandomSchedule, seed: int) -> None:
+    rack = TellingRack(clock := VirtualClock())
+    played = play(drawn(chances, seed, taking=taking), rack, clock, taking=taking)
+    assert all(done.late_s <= 1e-6 for done in played.done)
+
+
 def test_what_was_done_is_a_schedule_that_does_it_again() -> None:
     rack = TellingRack(clock := VirtualClock(), takes_s=0.25, mending_s=0.5)
     played = play(schedule(step(1, 1), step(2, 1, "d02")), rack, clock, taking=taking)

@@ -145,6 +145,11 @@ def test_candidates_that_exceed_the_bound_are_not_run() -> None:
     assert all(not list(bound_problems(candidate)) for candidate in ran)
 
 
+def test_a_fault_is_not_tried_shorter_where_its_own_parameters_have_it_stand_as_long() -> None:
+    shrunk = shrink(schedule(step(0, 2, "d01", "phy_flap")), lambda candidate: bool(candidate.steps))
+    assert (shrunk.schedule.steps, shrunk.is_minimal) == ((step(0, 1, "d01", "phy_flap"),), True)
+
+
 def test_repeats_are_written_out_first() -> None:
     storm = schedule(step(0, 1), repeats=5)
     shrunk = shrink(storm, lambda candidate: len(candidate.steps) >= 3)

@@ -161,8 +161,10 @@ def _simpler(schedule: Schedule) -> Iterator[Schedule]:
             yield _with(schedule, index, replace(step, at_s=at_s))
     for index, step in enumerate(steps):
         for lasts_s in _less(step.lasts_s, since=0.0):
-            if lasts_s >= SHORTEST_S:
-                yield _with(schedule, index, replace(step, lasts_s=lasts_s))
+            shorter = replace(step, lasts_s=lasts_s)
+            # Where its own parameters have it stand as long, it would be the same run.
+            if lasts_s >= SHORTEST_S and shorter.stands_s < step.stands_s:
+                yield _with(schedule, index, shorter)
 
 
 def _less(value_s: float, *, since: float) -> Iterator[float]:

@@ -225,7 +225,7 @@ def _show(console: Console, found: Found, lab: Lab) -> None:
         table.add_row(
             str(number),
             f"{step.at_s:.3f} s",
-            format_quantity(step.lasts_s, "s"),
+            format_quantity(step.stands_s, "s"),
             step.fault.kind,
             step.fault.target,
             ", ".join(f"{name}: {value}" for name, value in step.fault.parameters.items()),
@@ -247,7 +247,7 @@ def _described(found: Found, lab: Lab) -> dict[str, Any]:
     steps = [
         {
             "begins_s": step.at_s,
-            "lasts_s": step.lasts_s,
+            "lasts_s": step.stands_s,
             "fault": step.fault.kind,
             "target": step.fault.target,
             "with": dict(step.fault.parameters),

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from rackloop.clock import Clock
 from rackloop.errors import BadInput, FaultRefused, LabError
-from rackloop.faults import FaultCutShort, FaultSpec, commanded_s
+from rackloop.faults import FaultCutShort, FaultSpec
 from rackloop.faults.schedules._bounds import Taking, excess, nothing_known, require_within_bound
 from rackloop.faults.schedules._schedule import Schedule, Step
 from rackloop.names import guess
@@ -215,10 +215,8 @@ class _Player:
             self.done.append(replace(done, error=f"{step} was not begun: {error}"))
             return
         stood_ns = self.clock.now_ns()
-        lasts_s = max(step.lasts_s, commanded_s(step.fault) or 0.0)
-        self.standing.append(
-            _Standing(replace(done, stood_ns=stood_ns, injection=injection), stood_ns + round(lasts_s * 1e9))
-        )
+        done = replace(done, stood_ns=stood_ns, injection=injection)
+        self.standing.append(_Standing(done, stood_ns + round(step.stands_s * 1e9)))
 
     def _end_next(self) -> None:
         """Wait for the end that is next, and end it; of several at one moment the last begun goes first."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from rackloop.errors import BadInput
-from rackloop.faults import FaultSpec
+from rackloop.faults import FaultSpec, commanded_s
 from rackloop.faults.schedules._bounds import SAME_S, Taking, excess, nothing_known
 from rackloop.faults.schedules._schedule import SHORTEST_S, RandomSchedule, Schedule, Step
 from rackloop.seed import Stream, stream
@@ -41,8 +41,11 @@ def drawn(chances: RandomSchedule, seed: int, *names: str, taking: Taking = noth
 def _fault(chances: RandomSchedule, chance: Stream) -> tuple[FaultSpec, float]:
     (choice,) = chance.choices(chances.choices, [choice.weight for choice in chances.choices])
     target = chance.choice(choice.targets)
-    lasts_s = max(SHORTEST_S, round(chance.uniform(*choice.lasts_s), _DIGITS))
-    return FaultSpec(choice.kind, target, dict(choice.parameters)), lasts_s
+    lasts_s = round(chance.uniform(*choice.lasts_s), _DIGITS)
+    fault = FaultSpec(choice.kind, target, dict(choice.parameters))
+    # Its own parameters may have it stand longer, and for no whole number of milliseconds.
+    least_s = math.ceil(round(1000 * (commanded_s(fault) or 0.0), 6)) / 1000
+    return fault, max(SHORTEST_S, least_s, lasts_s)
 
 
 def _soonest(steps: Sequence[Step], fault: FaultSpec, at_s: float, chances: RandomSchedule, taking: Taking) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rackloop.faults import FaultSpec
+from rackloop.faults import FaultSpec, commanded_s
 
 SHORTEST_S = 0.001
 """Drawn and shrunk times are whole milliseconds: they survive being written down, and people can read them."""
@@ -17,16 +17,21 @@ WORDS = ("drives", "ports", "servers")
 
 @dataclass(frozen=True)
 class Step:
-    """A fault that begins ``at_s`` seconds after the schedule and stands for ``lasts_s`` seconds."""
+    """A fault that begins ``at_s`` seconds after the schedule and stands for ``lasts_s`` seconds at the least."""
 
     at_s: float
     lasts_s: float
     fault: FaultSpec
 
     @property
+    def stands_s(self) -> float:
+        """The time that it stands: ``lasts_s``, or what the fault's own parameters say where that is longer."""
+        return max(self.lasts_s, commanded_s(self.fault) or 0.0)
+
+    @property
     def ends_s(self) -> float:
         """The moment it ends, in seconds after the beginning of the schedule."""
-        return self.at_s + self.lasts_s
+        return self.at_s + self.stands_s
 
     def __str__(self) -> str:
         return f"{self.fault} at {self.at_s:g} s"
