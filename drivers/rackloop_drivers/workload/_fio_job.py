@@ -72,7 +72,7 @@ class UntilSteady:
     def options(self) -> dict[str, str]:
         """The options of a job's section."""
         return {
-            "steadystate": f"{self.metric}:{self.limit_percent:g}%",
+            "steadystate": f"{self.metric}:{self.limit_percent!r}%",
             "steadystate_duration": f"{self.window_s}s",
             "steadystate_ramp_time": f"{self.ramp_s}s",
         }

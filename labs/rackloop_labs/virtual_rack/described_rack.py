@@ -98,7 +98,7 @@ def rehearsal(lab: Lab, endpoints: Mapping[str, Any]) -> str:
         "name": f"{lab.name[:_LONGEST_NAME]}-rehearsal-{place}",
         "kind": "physical",
         "controllers": [socket.gethostname()],
-        "times": {name: f"{lab.time_s(name):g} s" for name in get_args(TimeName)},
+        "times": {name: f"{lab.time_s(name)!r} s" for name in get_args(TimeName)},
         "fabric": _fabric(lab, endpoints),
         **({"pdus": pdus} if pdus else {}),
         "servers": servers,

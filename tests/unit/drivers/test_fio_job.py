@@ -298,6 +298,7 @@ def test_a_job_until_steady_has_fios_criterion_and_an_end() -> None:
     steady = UntilSteady(metric=SteadyMetric.IOPS_SLOPE, limit_percent=0.3, window_s=30, ramp_s=10)
     options = replace(READS, runtime_s=600, until_steady=steady).options(run_seed=1)
     assert options["steadystate"] == "iops_slope:0.3%"
+    assert replace(steady, limit_percent=0.1234567).options()["steadystate"] == "iops_slope:0.1234567%"
     assert (options["steadystate_duration"], options["steadystate_ramp_time"]) == ("30s", "10s")
     with pytest.raises(BadInput, match="until_steady needs runtime_s"):
         replace(READS, runtime_s=None, until_steady=steady)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput, LabError
-from rackloop.lab import Lab, LabKind, LabState, load_lab
+from rackloop.lab import Lab, LabKind, LabState, TimeName, load_lab
 from rackloop_cli.lab import check
 from rackloop_drivers.clock_access import ClockAccess
 from rackloop_labs.power_ports import RackPower
@@ -117,6 +117,7 @@ def described_drives(lab: Lab) -> dict[str, object]:
 @pytest.mark.parametrize("name", ["virtual", "virtual-direct"])
 def test_the_rehearsal_is_a_sound_description_of_the_same_rack(name: str, tmp_path: Path) -> None:
     lab = load_lab(name)
+    lab = lab.model_copy(update={"times": lab.times.model_copy(update={"boot": 1234.5678})})
     file = tmp_path / "rehearsal.yaml"
     file.write_text(rehearsal(lab, endpoints(lab, tmp_path)))
     again = load_lab(file)
@@ -125,6 +126,9 @@ def test_the_rehearsal_is_a_sound_description_of_the_same_rack(name: str, tmp_pa
         server: lab.joined(server) for server in lab.servers
     }
     assert described_drives(again) == described_drives(lab)
+    assert {time: again.time_s(time) for time in get_args(TimeName)} == {
+        time: lab.time_s(time) for time in get_args(TimeName)
+    }
     assert {access.key_file for access in ssh_accesses(again).values()} == {tmp_path / "guest_key"}
     first, *others = (access.user for access in ssh_accesses(again).values())
     assert first == "labuser"

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rackloop.errors import BadInput
 from rackloop.lab import Part, load_lab
+from rackloop.plan import load_plan, override
 from rackloop_cli.power.verbs import _named
 from rackloop_cli.trace import replay
 
@@ -31,8 +34,14 @@ def test_servers_and_outlets_come_before_a_racks_many_drives() -> None:
     ],
 )
 def test_a_replay_names_the_option_that_was_given(option: str, value: str | float, said: str) -> None:
-    given = {"trace": "demo", "drive": None, "volume": None, "duration_s": None, option: value}
+    options = {"trace": "demo", "drive": None, "volume": None, "duration_s": None, option: value}
     with pytest.raises(BadInput) as caught:
-        replay.run(given, "mock", out=None, seed=None, dry_run=True)
+        replay.run(options, "mock", out=None, seed=None, dry_run=True)
     assert said in str(caught.value)
     assert "--set" not in str(caught.value)
+
+
+@given(st.floats(0, 31_536_000))
+def test_a_replay_begins_to_the_digit_where_it_was_told_to(from_s: float) -> None:
+    (entry,) = override(load_plan("replay"), [replay.setting_of("from_s", from_s)]).tests
+    assert entry.parameters["from_s"] == from_s

@@ -29,7 +29,7 @@ def run(given: Mapping[str, str | float | None], lab: str, *, out: Path | None, 
     for name, option in _OPTIONS.items():
         if (value := given[name]) is not None and not value:
             raise BadInput(f"{option} is {value!r}: give another value, or leave it out")
-    settings = tuple(f"{name}={_shown(value)}" for name, value in given.items() if value is not None)
+    settings = tuple(setting_of(name, value) for name, value in given.items() if value is not None)
     try:
         return plan_run.run(_ReplayRequest("replay", lab, out=out, seed=seed, settings=settings, dry_run=dry_run))
     except BadInput as error:
@@ -49,8 +49,9 @@ class _ReplayRequest(RunRequest):
         return replace(prepared, plan=replace(prepared.plan, tests=tests))
 
 
-def _shown(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{value:g}"
+def setting_of(name: str, value: str | float) -> str:
+    """The setting of the plan that an option becomes; a number has all its digits."""
+    return f"{name}={value if isinstance(value, str) else repr(value).removesuffix('.0')}"
 
 
 def _as_given(setting: re.Match[str]) -> str:
