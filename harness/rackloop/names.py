@@ -19,6 +19,12 @@ def quoted(text: str) -> str:
     return repr(text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 3] + "...")
 
 
+def in_one_line(text: str, longest: int) -> str:
+    """``text`` in one line of at most ``longest`` characters."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= longest else f"{flat[: longest - 3]}..."
+
+
 def printable(text: str) -> str:
     """``text`` for a terminal: what would steer it, escape sequences above all, is shown as it is written in Python."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from rackloop.measurement import Verdict
+from rackloop.names import in_one_line
 from rackloop.units import counted, format_quantity
 from rackloop_reports.allure_results import about_of, case_id_of, environment_of
 from rackloop_reports.attachments import verdict_text
@@ -18,7 +19,7 @@ from rackloop_reports.drives_used import drives_used
 from rackloop_reports.measurement_table import measurements_csv
 from rackloop_reports.plot_selection import Plot
 from rackloop_reports.profile_verdicts import profile_verdicts
-from rackloop_reports.reasons import reasons, shortened
+from rackloop_reports.reasons import reasons
 from rackloop_reports.record import RunRecord, TestRecord
 from rackloop_reports.sentences import run_sentence, verdict_sentence
 from rackloop_reports.titles import title_of
@@ -27,6 +28,7 @@ MOST_PLOTS = 12
 MOST_TESTS = 200
 #: The reasons of a test that stand on the first screen; its page has all.
 MOST_REASONS = 5
+_LONGEST_REASON = 400
 #: The drives that stand on the first screen; the others are folded.
 MOST_DRIVES = 6
 _STYLE = """
@@ -133,7 +135,8 @@ def _not_passed(run: RunRecord, pages: Mapping[str, str]) -> str:
 
 def _reasons(test: TestRecord, run: RunRecord, pages: Mapping[str, str]) -> str:
     verdict = f"{_link(test, run, pages)}: <b>{escape(verdict_text(test, run))}</b>"
-    texts = [shortened(found.text) for found in reasons(test.verdict, test.reason, test.measurements)]
+    found = reasons(test.verdict, test.reason, test.measurements)
+    texts = [in_one_line(reason.text, _LONGEST_REASON) for reason in found]
     if len(texts) < 2:
         return f"<li>{verdict}{''.join(f', {escape(text)}' for text in texts)}</li>"
     more = len(texts) - MOST_REASONS

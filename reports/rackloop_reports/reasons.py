@@ -11,8 +11,6 @@ from rackloop.record import Measured
 from rackloop_reports.formatting import interval_text, limit_text, measure_text, value_text
 from rackloop_reports.summary import MeasurementSummary
 
-_LONGEST = 400
-
 
 @dataclass(frozen=True)
 class Reason:
@@ -39,12 +37,6 @@ def reasons(verdict: Verdict, told: str | None, measurements: Sequence[Measured 
     if rest := re.sub(r"^(; )+|(; )+$", "", re.sub(r"(; ){2,}", "; ", rest)):
         found.append(Reason(rest, verdict))
     return found
-
-
-def shortened(reason: str) -> str:
-    """``reason`` in one line of at most 400 characters."""
-    flat = " ".join(reason.split())
-    return flat if len(flat) <= _LONGEST else f"{flat[: _LONGEST - 3]}..."
 
 
 def in_full(measured: Measured | MeasurementSummary) -> str:

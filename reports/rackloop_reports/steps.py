@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, assert_never
 
+from rackloop.names import in_one_line
 from rackloop.portmap import Full, MapChange, Open, Partial
 from rackloop.record import Exchange, RemapSeen, TaskRan
 from rackloop.record.acts import (
@@ -161,7 +162,7 @@ def _act_step(
     stop_ns = act.done_ns if act.done_ns is not None else run.ended_ns
     parts = [
         _step(
-            f"{_line(exchange.sent)}  ->  {_line(exchange.received)}",
+            f"{in_one_line(exchange.sent, _LONGEST_LINE)}  ->  {in_one_line(exchange.received, _LONGEST_LINE)}",
             run.wall_ms(exchange.started_ns),
             run.wall_ms(exchange.ended_ns),
         )
@@ -222,18 +223,13 @@ def _change(change: MapChange) -> str:
         case Full(pairs):
             return f"Replace the whole map by {len(pairs)} pairs"
         case Partial(pairs):
-            return _line("Join " + ", ".join(f"{low}!{high}" for low, high in pairs))
+            return in_one_line("Join " + ", ".join(f"{low}!{high}" for low, high in pairs), _LONGEST_LINE)
         case _:
             assert_never(change)
 
 
 def _ports(ports: Iterable[int]) -> str:
     return ", ".join(str(port) for port in sorted(ports))
-
-
-def _line(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= _LONGEST_LINE else f"{flat[: _LONGEST_LINE - 3]}..."
 
 
 def _step(name: str, start_ms: int, stop_ms: int, steps: Sequence[Json] = (), *, is_ok: bool = True) -> Json:
