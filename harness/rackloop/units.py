@@ -19,6 +19,7 @@ _EXAMPLES = {"s": "2 ms", "B": "8 GiB", "B/s": "280 MB/s", "1": "0.95 or 95 %"}
 _LONG_TIMES = {"min": 60, "h": 3600}
 _LONG_TIME = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*(min|h)")
 _LONGEST_TEXT = 64
+_QUANTILE = re.compile(r"p([0-9]{1,2}(?:\.[0-9]{1,6})?)")
 
 
 @lru_cache(maxsize=4096)
@@ -61,6 +62,12 @@ def parse_size(text: str) -> int:
     if not size.is_integer():
         raise ValueError(f"expected a whole number of bytes such as 8 GiB, found {text!r}")
     return int(size)
+
+
+def quantile_of(text: str) -> float | None:
+    """The quantile that ``text`` names, ``quantile_of("p99.9") == 0.999`` to the last digit; None where it is none."""
+    found = _QUANTILE.fullmatch(text)
+    return (float(f"{found[1]}e-2") or None) if found else None
 
 
 def format_quantity(value: float, unit: str) -> str:

@@ -6,7 +6,6 @@ Sources: Linux ``Documentation/admin-guide/sysrq.rst`` (``c``) and
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from enum import Enum, auto
@@ -18,9 +17,8 @@ from rackloop.clock import Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, FaultRefused, LabError, NotSupported, RackloopError
 from rackloop_drivers.boxes import DiagnosticInterrupt
 from rackloop_drivers.crash._panic_settings import PanicSettings
-from rackloop_drivers.host_tools import HostFaults, with_watchdogs
+from rackloop_drivers.host_tools import HostFaults, require_key, with_watchdogs
 
-_KEY = re.compile(r"[A-Za-z0-9_./:-]{1,128}")
 # A server that answers at all does within this; one that is taken for crashed loses its power.
 _ANSWER_S = 15.0
 _EVERY_S = 0.05
@@ -100,8 +98,7 @@ class HostCrash:
             raise NotSupported(f"{self._resource} cannot be broken as {fault.get('kind')!r}, only as {ways}")
         if surplus := sorted(fault.keys() - {"kind"}):
             raise BadInput(f"{fault['kind']} of {self._host.name} takes no {', '.join(surplus)}")
-        if _KEY.fullmatch(key) is None:
-            raise BadInput(f"{key!r} is no key of a fault: 1 to 128 letters, digits and _ . / : -")
+        require_key(key)
         self._require_time(deadline)
         with self._lock:
             if self._seen(deadline) is _Seen.ANSWERING:

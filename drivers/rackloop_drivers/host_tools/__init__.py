@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from rackloop_drivers.host_tools._host_faults import HostFaults as HostFaults
     from rackloop_drivers.host_tools._host_faults import HostRegister as HostRegister
     from rackloop_drivers.host_tools._host_faults import missing_tool as missing_tool
+    from rackloop_drivers.host_tools._host_faults import require_key as require_key
     from rackloop_drivers.host_tools._host_faults import require_tool as require_tool
+    from rackloop_drivers.host_tools._lsblk import BOOT_MOUNTS as BOOT_MOUNTS
     from rackloop_drivers.host_tools._notice import tell_of_switch as tell_of_switch
     from rackloop_drivers.host_tools._survey import NoDriveThere as NoDriveThere
     from rackloop_drivers.host_tools._survey import identify_drive as identify_drive

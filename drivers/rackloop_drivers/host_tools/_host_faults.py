@@ -95,8 +95,7 @@ class HostFaults:
         if fault.get("kind") not in self.kinds:
             ways = ", ".join(sorted(self.kinds))
             raise NotSupported(f"{self._resource} cannot be broken as {fault.get('kind')!r}, only as {ways}")
-        if _KEY.fullmatch(key) is None:
-            raise BadInput(f"{key!r} is no key of a fault: 1 to 128 letters, digits and _ . / : -")
+        require_key(key)
         if deadline.is_over():
             raise DeadlineExceeded(f"{self._host.name}: there was no time left to break anything")
         notes, _ = self._notes(deadline, of=key)
@@ -201,6 +200,12 @@ def require_tool(host: Host, program: str) -> None:
     """Return where the server has ``program``. Raises ToolError naming the package it is in where not."""
     if host.find(program) is None:
         raise missing_tool(host, program)
+
+
+def require_key(key: str) -> None:
+    """Raise BadInput where no fault can stand under ``key``."""
+    if _KEY.fullmatch(key) is None:
+        raise BadInput(f"{key!r} is no key of a fault: 1 to 128 letters, digits and _ . / : -")
 
 
 def missing_tool(host: Host, program: str) -> ToolError:

@@ -9,7 +9,9 @@ from typing import Any
 from rackloop.abilities import BlockUsage
 from rackloop_drivers.host_tools._fields import Fields
 
-_BOOT_MOUNTS = frozenset({"/", "/boot", "/boot/efi", "/efi", "/usr"})
+BOOT_MOUNTS = frozenset({"/", "/boot", "/boot/efi", "/efi", "/usr"})
+"""Mounts without which a machine does not come back: the drive that has one is never written."""
+
 # Signatures of what takes a whole device for itself, whether it is assembled now or not.
 _MEMBERS = {
     "LVM1_member": "an LVM physical volume",
@@ -62,7 +64,7 @@ def _disk(entry: Mapping[str, Any]) -> ListedDisk:
         # bcache0 and drbd0 are disks to lsblk, whatever they stand on.
         if part is not entry and part["type"] != "part":
             claims.append(f"{part['name']} ({part['type']}) is built on it")
-    is_boot_drive = any(where in _BOOT_MOUNTS for _, where in mounts)
+    is_boot_drive = any(where in BOOT_MOUNTS for _, where in mounts)
     # With -b newer versions print a number, older ones its digits.
     usage = BlockUsage(tuple(dict.fromkeys(claims)), is_boot_drive)
     return ListedDisk(int(entry["size"]), _flag(entry["rota"]), usage)

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationInfo
 
 from rackloop.faults.schedules import PlanSchedule
 from rackloop.lab import LabKind, ProfileName
 from rackloop.lab.yaml import Description, Name, Scalar, Seconds, Text, flag, matching, one_of, text_of, whole, wrong
+from rackloop.measurement import Statistic
 from rackloop.names import NAME, kind_of
-
-Statistic = float | Literal["max", "min", "mean"]
+from rackloop.units import quantile_of
 
 MOST_TESTS = 10_000
 """The largest number of tests of a plan, repeats included."""
 
-_QUANTILE = re.compile(r"p([0-9]{1,2}(?:\.[0-9]{1,6})?)")
 _DOTTED = r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*"
 
 
@@ -28,8 +25,8 @@ def _statistic(value: object, _info: ValidationInfo) -> Statistic:
     match text_of(value, expected):
         case "max" | "min" | "mean" as name:
             return name
-        case text if (found := _QUANTILE.fullmatch(text)) and Decimal(found[1]) > 0:
-            return float(Decimal(found[1]) / 100)
+        case text if quantile := quantile_of(text):
+            return quantile
         case text:
             raise wrong(f"expected {expected}, found {kind_of(text)}")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -13,8 +12,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from rackloop.errors import BadInput, RackloopError
 from rackloop.lab import Part
 from rackloop.names import guess
-
-_KEY = re.compile(r"[A-Za-z0-9_./:-]{1,128}")
+from rackloop_drivers.host_tools import require_key
 
 Standing = dict[str, Any]
 """Faults of a part by their keys, each as its part's ``faults`` reads it.
@@ -70,8 +68,7 @@ class FaultLedger:
         async with self._changing[resource]:
             if request["op"] == "mend":
                 return {"mended": await self._mend(resource, key)}
-            if not _KEY.fullmatch(key):
-                raise BadInput(f"{key!r} is no key; give 1 to 128 letters, digits and _ . / : -")
+            require_key(key)
             await self._break(resource, key, request.get("fault"))
             return {}
 

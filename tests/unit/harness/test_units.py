@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackloop.units import counted, format_quantity, parse_quantity, parse_size
+from rackloop.units import counted, format_quantity, parse_quantity, parse_size, quantile_of
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,14 @@ def test_what_is_no_such_quantity_is_refused(text: str, unit: str, words: str) -
     with pytest.raises(ValueError, match=r"^expected a quantity in") as caught:
         parse_quantity(text, unit)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "quantile"),
+    [("p50", 0.5), ("p99.9", 0.999), ("p0.7", 0.007), ("p0", None), ("p0.0", None), ("p100", None), ("99", None)],
+)
+def test_a_quantile_is_read_to_the_last_digit(text: str, quantile: float | None) -> None:
+    assert quantile_of(text) == quantile
 
 
 def test_a_size_is_a_whole_number_of_bytes() -> None:

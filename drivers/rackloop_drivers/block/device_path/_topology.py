@@ -14,9 +14,9 @@ from pathlib import Path
 
 from rackloop.abilities import BlockUsage
 from rackloop.errors import LabError
+from rackloop_drivers.host_tools import BOOT_MOUNTS
 
 SECTOR_BYTES = 512
-_BOOT_MOUNTS = frozenset({"/", "/boot", "/boot/efi", "/efi", "/usr"})
 _DM_KINDS = {"LVM-": "LVM volume", "mpath-": "multipath map", "CRYPT-": "encrypted volume", "DMRAID-": "RAID volume"}
 _OCTAL = re.compile(r"\\([0-7]{3})")
 _ROOT = re.compile(r"(?:^|\s)root=(\S+)")
@@ -83,7 +83,7 @@ class BlockTopology:
         claims += [f"{name} is swap" for name in self._swaps() if name in above]
         claims += [f"{name} belongs to a Btrfs file system" for name in above if self._is_btrfs(name)]
         claims += [claim for name, claim in self._exports() if name in above]
-        is_boot = any(where in _BOOT_MOUNTS for _, where in mounts) or self._root_name() in above
+        is_boot = any(where in BOOT_MOUNTS for _, where in mounts) or self._root_name() in above
         return BlockUsage(tuple(dict.fromkeys(claims)), is_boot)
 
     def loop_claims(self, path: Path) -> tuple[str, ...]:
