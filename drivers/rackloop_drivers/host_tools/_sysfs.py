@@ -1,7 +1,8 @@
 """Parser for udev and sysfs: the location of a drive, and SAS PHYs.
 
 Sources: udev's path_id builtin for by-path names, Linux ``Documentation/scsi/scsi_transport_sas`` for the SAS
-classes, ``Documentation/PCI`` for slots, ``drivers/nvme/target/configfs.c`` for what is offered.
+classes, ``Documentation/PCI`` for slots, ``drivers/nvme/target/configfs.c`` and
+``drivers/target/target_core_configfs.c`` for what is offered.
 """
 
 from __future__ import annotations
@@ -17,15 +18,22 @@ _EXPANDER_PHY = re.compile(r"-sas-exp0x[0-9a-f]{16}-phy(\d+)-")
 _END_DEVICE = re.compile(r"/(end_device-[0-9:]+)/")
 _ENCLOSURE_SLOT = re.compile(r"^/sys/block/([^/]+)/device/enclosure_device:(.+)$")
 _DIGITS = re.compile(r"\d+")
+_SUBSYSTEMS = "nvmet/subsystems/"
+_BACKSTORES = "target/core/"
 
 
 def parse_exports(listing: str, name: str) -> Iterator[str]:
-    """The offers by NVMe over Fabrics of the disk ``name``, or of a partition of it, each as a sentence part."""
+    """The offers of the disk ``name``, or of a partition of it, to other machines, each as a sentence part."""
     for line in listing.splitlines():
-        node, _, space = line.partition(" ")
-        nqn, _, number = space.rpartition("/namespaces/")
-        if _is_of(name, node):
-            yield f"{node.removeprefix('/dev/')} is namespace {number} of {nqn}, for NVMe over Fabrics"
+        node, _, offer = line.partition(" ")
+        if not _is_of(name, node):
+            continue
+        offered = node.removeprefix("/dev/")
+        if offer.startswith(_BACKSTORES):
+            yield f"{offered} is the backstore {offer.removeprefix(_BACKSTORES)} of LIO, for SCSI initiators"
+        else:
+            nqn, _, number = offer.removeprefix(_SUBSYSTEMS).rpartition("/namespaces/")
+            yield f"{offered} is namespace {number} of {nqn}, for NVMe over Fabrics"
 
 
 def parse_loops(listing: str, name: str) -> Iterator[str]:

@@ -24,10 +24,11 @@ find /sys/block -maxdepth 1 -type l -printf '%f %l\n' 2>/dev/null
 begin enclosures -
 ls -d /sys/block/*/device/enclosure_device:* 2>/dev/null
 begin exports -
-# What NVMe over Fabrics offers it opens without a claim, and lsblk does not know: the node, and subsystem and namespace.
-for space in /sys/kernel/config/nvmet/subsystems/*/namespaces/*; do
-    grep -sqx 1 "$space/enable" || continue
-    printf '%s %s\n' "$(readlink -f "$(cat "$space/device_path")")" "${space#/sys/kernel/config/nvmet/subsystems/}"
+# What NVMe over Fabrics and LIO offer names no holder, and lsblk does not know: the node, and what it is in configfs.
+for offer in /sys/kernel/config/nvmet/subsystems/*/namespaces/* /sys/kernel/config/target/core/*/*; do
+    grep -sqx 1 "$offer/enable" || continue
+    node=$(cat "$offer/device_path" "$offer/udev_path" 2>/dev/null)
+    printf '%s %s\n' "$(readlink -f "$node")" "${offer#/sys/kernel/config/}"
 done
 begin loops -
 # Nor does a loop device claim what it stands on: its name, and the node. What array.sh noted is Rackloop's own.

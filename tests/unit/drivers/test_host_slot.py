@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,12 +15,14 @@ import pytest
 from rackloop.abilities import Completed
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, GuardRefused, NotSupported
+from rackloop_drivers import host_tools
 from rackloop_drivers.slot import HostSlot
 from tests.deadlines import soon
 from tests.unit.harness.recorded_server import RECORDED, RecordedServer
 
 SERIAL = "SATA0001"
 REMOVED = {"kind": "removed"}
+SATA = "/sys/devices/pci0000:00/0000:00:1f.2/ata2/host1/target1:0:0/1:0:0:0"
 
 
 def server(**fields: Any) -> RecordedServer:
@@ -53,6 +58,39 @@ def test_a_drive_that_somebody_uses_stays(child: dict[str, Any], reason: str) ->
     with pytest.raises(GuardRefused, match=f"drive d01.*{reason}"):
         slot.prepare(REMOVED, soon(10))
     assert len(host.ran) == 1, "it was looked at, and nothing else was done"
+
+
+def told_of(config: Path) -> str:
+    """The survey's listing of what the kernel whose configfs that is offers to other machines."""
+    survey = files(host_tools).joinpath("survey.sh").read_text(encoding="utf-8")
+    script = survey.partition("begin exports -\n")[2].partition("begin loops -\n")[0]
+    argv = ["sh", "-c", script.replace("/sys/kernel/config/", f"{config}/")]
+    return subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+@pytest.mark.parametrize(
+    ("offer", "file", "reason"),
+    [
+        ("target/core/iblock_0/d01", "udev_path", "sdb is the backstore iblock_0/d01 of LIO"),
+        ("nvmet/subsystems/nqn:x/namespaces/2", "device_path", "sdb is namespace 2 of nqn:x, for NVMe over Fabrics"),
+    ],
+)
+def test_a_drive_that_is_offered_to_other_machines_stays(tmp_path: Path, offer: str, file: str, reason: str) -> None:
+    by_id = tmp_path / "wwn-0x5000c50000000def"
+    by_id.symlink_to("/dev/sdb")
+    offered = tmp_path / "config" / offer
+    offered.mkdir(parents=True)
+    (tmp_path / "config/target/core/alua/lu_gps").mkdir(parents=True)
+    (offered / file).write_text(f"{by_id}\n")
+    host = LocatingServer(located=f"name sdb\ndevice {SATA}\n")
+    slot = HostSlot(host, "/dev/sdb", drive_id="d01", serial=serial_of(host))
+    (offered / "enable").write_text("0\n")
+    host.listings["exports"] = told_of(tmp_path / "config")
+    assert slot.prepare(REMOVED, soon(10))
+    (offered / "enable").write_text("1\n")
+    host.listings["exports"] = told_of(tmp_path / "config")
+    with pytest.raises(GuardRefused, match=f"drive d01.*it is in use: {reason}"):
+        slot.prepare(REMOVED, soon(10))
 
 
 def test_another_drive_than_the_described_one_stays() -> None:

@@ -15,7 +15,7 @@ from rackloop.clock import Deadline, VirtualClock
 from rackloop.contracts import drive as contract
 from rackloop.errors import DeadlineExceeded, LabError, ToolError, UnknownFormat
 from rackloop_drivers.drive import HostDrive
-from rackloop_drivers.host_tools import identify_drive, read_drive, survey_host
+from rackloop_drivers.host_tools import read_drive, survey_host
 from rackloop_drivers.host_tools._lsblk import parse_lsblk
 from tests.transcripts.drift import recording
 from tests.unit.harness.recorded_server import RECORDED, RecordedServer, answered
@@ -351,38 +351,6 @@ def test_without_a_word_of_mounts_nobody_can_tell_who_uses_a_drive() -> None:
     lacking = disk(children=[{key: value for key, value in part().items() if key != "mountpoints"}])
     with pytest.raises(UnknownFormat, match="mountpoint"):
         parse_lsblk(json.dumps({"blockdevices": [lacking]}), "srv9")
-
-
-@pytest.mark.parametrize(
-    ("node", "claims"),
-    [
-        ("/dev/nvme0n1", ("nvme0n1 is namespace 2 of nqn.2014-08.org:x, for NVMe over Fabrics",)),
-        ("/dev/nvme0n1p3", ("nvme0n1p3 is namespace 2 of nqn.2014-08.org:x, for NVMe over Fabrics",)),
-        ("/dev/nvme0n12", ()),
-        ("/dev/nvme0n1p", ()),
-    ],
-)
-def test_what_nvme_over_fabrics_offers_is_in_use(node: str, claims: tuple[str, ...]) -> None:
-    server = RecordedServer()
-    server.listings["exports"] = f"{node} nqn.2014-08.org:x/namespaces/2\n"
-    assert identify_drive(server, "/dev/nvme0n1", SOON).usage.claims == claims
-    assert read_drive(server, "/dev/nvme0n1", SOON).usage.claims == claims
-
-
-@pytest.mark.parametrize(
-    ("node", "claims"),
-    [
-        ("/dev/nvme0n1", ("nvme0n1 backs loop7; detach it with `losetup --detach /dev/loop7`",)),
-        ("/dev/nvme0n1p3", ("nvme0n1p3 backs loop7; detach it with `losetup --detach /dev/loop7`",)),
-        ("/dev/nvme0n12", ()),
-        ("/srv/images/nvme0n1", ()),
-    ],
-)
-def test_a_drive_that_a_loop_device_stands_on_is_in_use(node: str, claims: tuple[str, ...]) -> None:
-    server = RecordedServer()
-    server.listings["loops"] = f"loop7 {node}\n"
-    assert identify_drive(server, "/dev/nvme0n1", SOON).usage.claims == claims
-    assert read_drive(server, "/dev/nvme0n1", SOON).usage.claims == claims
 
 
 def test_one_drive_is_read_by_its_node() -> None:

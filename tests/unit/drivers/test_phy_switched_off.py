@@ -72,6 +72,13 @@ def test_a_drive_that_somebody_uses_stays(mounted: str, reason: str) -> None:
         prepared(server(children=[part(mounted)]), d01=serial())
 
 
+def test_a_drive_that_lio_offers_stays() -> None:
+    host = server()
+    host.listings["exports"] = "/dev/sda target/core/iblock_0/d01\n"
+    with pytest.raises(GuardRefused, match=r"drive d01.*it is in use: sda is the backstore iblock_0/d01 of LIO"):
+        prepared(host, d01=serial())
+
+
 def test_a_drive_that_nobody_described_stays() -> None:
     with pytest.raises(GuardRefused, match=f"drive /dev/sda .*: nothing is described behind .* serial, {serial()}"):
         prepared(server(), d01="OTHER")

@@ -67,6 +67,16 @@ def test_what_nvme_over_fabrics_offers(tree: BlockTree) -> None:
     assert claims(tree) == ("sda2 is namespace 2 of nqn.2014-08.org:x, for NVMe over Fabrics",)
 
 
+def test_what_lio_offers(tree: BlockTree) -> None:
+    backstore = "sys/kernel/config/target/core/iblock_0/d01"
+    tree.write(f"{backstore}/udev_path", "/dev/disk/by-uuid/a-drive\n")
+    tree.link("disk/by-uuid/a-drive", "sda")
+    tree.write(f"{backstore}/enable", "0\n")
+    assert claims(tree) == ()
+    tree.write(f"{backstore}/enable", "1\n")
+    assert claims(tree) == ("sda is the backstore iblock_0/d01 of LIO, for SCSI initiators",)
+
+
 def test_a_mount_of_a_loop_device_upon_it(tree: BlockTree) -> None:
     tree.disk("loop7", "7:7", {"loop/backing_file": "/dev/sda2 (deleted)", "loop/offset": "1048576"})
     tree.disk("loop8", "7:8", {"loop/backing_file": "/srv/images/sda", "loop/offset": "0"})

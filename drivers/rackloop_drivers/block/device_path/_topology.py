@@ -1,8 +1,8 @@
 """The users of a block device of this machine, by sysfs, configfs and procfs.
 
-Sources: Linux ``Documentation/ABI/stable/sysfs-block``, ``drivers/nvme/target/configfs.c``, ``drivers/block/loop.c``,
-``proc(5)`` for mountinfo and swaps, and the prefixes that LVM, multipath-tools, mdadm and cryptsetup give to
-device-mapper UUIDs.
+Sources: Linux ``Documentation/ABI/stable/sysfs-block``, ``drivers/nvme/target/configfs.c``,
+``drivers/target/target_core_configfs.c``, ``drivers/block/loop.c``, ``proc(5)`` for mountinfo and swaps, and the
+prefixes that LVM, multipath-tools, mdadm and cryptsetup give to device-mapper UUIDs.
 """
 
 from __future__ import annotations
@@ -174,12 +174,17 @@ class BlockTopology:
         return any(self.sysfs_root.glob(f"fs/btrfs/*/devices/{name}"))
 
     def _exports(self) -> Iterator[tuple[str, str]]:
-        """The namespaces that NVMe over Fabrics offers without a claim: the kernel's name, and a sentence part."""
+        """The offers of NVMe over Fabrics and LIO, which name no holder: the kernel's name, and a sentence part."""
         for enable in sorted(self.sysfs_root.glob("kernel/config/nvmet/subsystems/*/namespaces/*/enable")):
             if self._text(enable) == "1":
                 name = self._node_name(self._text(enable.with_name("device_path")))
                 number, nqn = enable.parent.name, enable.parents[2].name
                 yield name, f"{name} is namespace {number} of {nqn}, for NVMe over Fabrics"
+        for enable in sorted(self.sysfs_root.glob("kernel/config/target/core/*/*/enable")):
+            if self._text(enable) == "1":
+                name = self._node_name(self._text(enable.with_name("udev_path")))
+                backstore = f"{enable.parents[1].name}/{enable.parent.name}"
+                yield name, f"{name} is the backstore {backstore} of LIO, for SCSI initiators"
 
     def _root_name(self) -> str:
         """The device the kernel was told to boot from, even where its mount is out of sight."""

@@ -1,9 +1,10 @@
 //! Users of a block device: from sysfs, configfs and procfs, and from ZFS labels on the disk.
 //!
-//! Sources: Linux `Documentation/ABI/stable/sysfs-block`, its `drivers/nvme/target/configfs.c` for what NVMe over Fabrics
-//! offers and its `drivers/block/loop.c` for what a loop device stands on, `proc(5)` for mountinfo and swaps, "ZFS On-Disk Specification"
-//! (Sun Microsystems, 2006), chapter 1: a label is 256 KiB, its second half an array of uberblocks, each starting with the
-//! magic number in the byte order of the machine that wrote it.
+//! Sources: Linux `Documentation/ABI/stable/sysfs-block`, its `drivers/nvme/target/configfs.c` for what NVMe over
+//! Fabrics offers, its `drivers/target/target_core_configfs.c` for what LIO does, and its `drivers/block/loop.c` for
+//! what a loop device stands on, `proc(5)` for mountinfo and swaps, "ZFS On-Disk Specification" (Sun Microsystems,
+//! 2006), chapter 1: a label is 256 KiB, its second half an array of uberblocks, each starting with the magic number in
+//! the byte order of the machine that wrote it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -72,8 +73,8 @@ fn upon(roots: &Roots, node: &Node, loops: &[Loop]) -> Vec<String> {
 
 /// Descriptions of the uses of the device, its partitions, and devices built upon them that no claim on it prevents.
 ///
-/// NVMe over Fabrics and loop devices open it without a claim of their own, so that `O_EXCL` finds nothing. Loop devices
-/// of an array of Rackloop's are none of them.
+/// NVMe over Fabrics, LIO's files and loop devices open it without a claim of their own, so that `O_EXCL` finds
+/// nothing. Loop devices of an array of Rackloop's are none of them.
 pub fn offers(roots: &Roots, node: &Node) -> Vec<String> {
     let mut above = BTreeSet::new();
     let mut claims = Vec::new();
@@ -84,17 +85,28 @@ pub fn offers(roots: &Roots, node: &Node) -> Vec<String> {
 }
 
 fn exports(roots: &Roots, above: &BTreeSet<String>) -> Vec<String> {
+    let config = roots.sys.join("kernel/config");
+    let offered = |offer: &Path, node: &str| {
+        let name = node_name(roots, &text(&offer.join(node)))?;
+        (above.contains(&name) && text(&offer.join("enable")) == "1").then_some(name)
+    };
     let mut found = Vec::new();
-    for subsystem in subfolders(&roots.sys.join("kernel/config/nvmet/subsystems")) {
+    for subsystem in subfolders(&config.join("nvmet/subsystems")) {
         for namespace in subfolders(&subsystem.join("namespaces")) {
-            let name = node_name(roots, &text(&namespace.join("device_path")));
-            let Some(name) = name.filter(|name| above.contains(name)) else {
-                continue;
-            };
-            if text(&namespace.join("enable")) == "1" {
+            if let Some(name) = offered(&namespace, "device_path") {
                 let (number, nqn) = (name_of(&namespace), name_of(&subsystem));
                 found.push(format!(
                     "{name} is namespace {number} of {nqn}, for NVMe over Fabrics"
+                ));
+            }
+        }
+    }
+    for adapter in subfolders(&config.join("target/core")) {
+        for backstore in subfolders(&adapter) {
+            if let Some(name) = offered(&backstore, "udev_path") {
+                let (adapter, backstore) = (name_of(&adapter), name_of(&backstore));
+                found.push(format!(
+                    "{name} is the backstore {adapter}/{backstore} of LIO, for SCSI initiators"
                 ));
             }
         }

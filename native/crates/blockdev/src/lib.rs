@@ -73,7 +73,8 @@ pub fn claims_on(roots: &Roots, node: &Node) -> Vec<String> {
     claims::of(roots, node)
 }
 
-/// Descriptions of the uses of the device that no claim on it prevents: by NVMe over Fabrics, and by others' loop devices.
+/// Descriptions of the uses of the device that no claim on it prevents: by NVMe over Fabrics, LIO, and others' loop
+/// devices.
 #[must_use]
 pub fn offers_of(roots: &Roots, node: &Node) -> Vec<String> {
     claims::offers(roots, node)

@@ -255,6 +255,25 @@ mod tests {
         assert_eq!(reasons(&tree), said);
     }
 
+    #[test]
+    fn what_lio_offers_is_not_held_nor_written_when_it_is_offered_later() {
+        let backstore = "sys/kernel/config/target/core/iblock_0/d01";
+        let tree = Tree::new();
+        tree.file("sys/kernel/config/target/core/alua/lu_gps/ignored", "");
+        let holder = take(&tree).unwrap();
+        tree.file(
+            &format!("{backstore}/udev_path"),
+            &format!("/dev/disk/by-id/wwn-0x{WWN}\n"),
+        );
+        tree.file(&format!("{backstore}/enable"), "0\n");
+        assert_eq!(holder.check(), [""; 0]);
+        tree.file(&format!("{backstore}/enable"), "1\n");
+        let said = "sda is the backstore iblock_0/d01 of LIO, for SCSI initiators";
+        assert_eq!(holder.check(), [said]);
+        drop(holder);
+        assert_eq!(reasons(&tree), said);
+    }
+
     fn loop_upon(tree: &Tree, backing: &str, offset: u64) {
         tree.file(
             "sys/devices/loop7/loop/backing_file",
