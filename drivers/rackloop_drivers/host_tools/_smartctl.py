@@ -11,7 +11,7 @@ from typing import Any
 
 from rackloop.abilities import DriveIdentity
 from rackloop.drive_identifiers import normal_text
-from rackloop.errors import LabError
+from rackloop.errors import LabError, ProtocolError
 from rackloop_drivers.host_tools._fields import Fields
 from rackloop_drivers.host_tools._reading import Reading, reported
 
@@ -61,8 +61,9 @@ _COMRESET_EVENT = 10
 def parse_smartctl(raw: str, where: str) -> Reading:
     """The drive that one call of smartctl reports.
 
-    Raises UnknownFormat where the format is of another major version or lacks a field, LabError where smartctl could
-    not ask the drive (bits 0 and 1 of its exit status).
+    Raises UnknownFormat where the format is of another major version or has a field in another form, LabError where
+    smartctl could not ask the drive (bits 0 and 1 of its exit status), ProtocolError where the drive does not say who
+    it is, or not by ATA or SCSI.
     """
     report = Fields("smartctl", where, raw)
     try:
@@ -83,8 +84,11 @@ def _reading(report: Fields, where: str) -> Reading:
     if status & _FAILED:
         raise LabError(f"{where}: smartctl could not ask the drive: {'; '.join(messages) or f'exit status {status}'}")
     protocol = report.at("device", "protocol")
+    if not isinstance(protocol, str):
+        raise report.unknown("JSON without device.protocol")
     if protocol not in _PROTOCOLS:
-        raise report.unknown(f"the protocol {protocol!r}, neither ATA nor SCSI")
+        # An NVMe drive behind a USB bridge, for one.
+        raise ProtocolError(f"{where}: smartctl asks the drive by {protocol}, neither ATA nor SCSI")
     counters = dict(_common_counters(report))
     counters |= _ata_counters(report) if protocol == "ATA" else dict(_scsi_counters(report))
     if (report.at("smart_status", "passed")) is False:
@@ -99,20 +103,30 @@ def _reading(report: Fields, where: str) -> Reading:
 
 def _identity(report: Fields, protocol: str) -> DriveIdentity:
     is_ata = protocol == "sata"
-    model = report.at("model_name") or report.at("scsi_model_name")
-    if not model:
-        raise report.unknown("JSON without model_name")
+    revision = "firmware_version" if is_ata else "scsi_revision"
     size = report.at("user_capacity", "bytes")
+    told = {
+        "model_name": report.at("model_name") or report.at("scsi_model_name") or None,
+        "serial_number": report.at("serial_number"),
+        revision: report.at(revision),
+        "user_capacity.bytes": size,
+    }
+    if lacking := [name for name, value in told.items() if value is None]:
+        # The drive's own words: a LUN of an array may have no serial number, a card reader without a medium no size.
+        raise ProtocolError(
+            f"{report.where}: smartctl {report.version} got no {', '.join(lacking)} of the drive, by which it is told "
+            "from others; only a drive that says who it is can be described"
+        )
     if not isinstance(size, int):
-        raise report.unknown("JSON without user_capacity.bytes")
+        raise report.unknown(f"user_capacity.bytes with the value {size!r}, which is no whole number")
     try:
         identifiers = reported(wwn=_ata_wwn(report) if is_ata else report.at("logical_unit_id"))
     except ValueError as error:
         raise report.unknown(str(error)) from error
     return DriveIdentity(
-        model=normal_text(str(model)),
+        model=normal_text(str(told["model_name"])),
         serial=normal_text(report.text("serial_number")),
-        firmware=normal_text(report.text("firmware_version" if is_ata else "scsi_revision")),
+        firmware=normal_text(report.text(revision)),
         protocol=protocol,
         size_bytes=size,
         identifiers=identifiers,

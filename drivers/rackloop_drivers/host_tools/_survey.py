@@ -58,9 +58,10 @@ class NoDriveThere(LabError):
 def survey_host(executor: Executor, deadline: Deadline) -> HostInventory:
     """Every SCSI, SATA and NVMe drive that the server behind ``executor`` sees, and its SAS PHYs.
 
-    One command reads them all. A drive that cannot be read is in ``unreadable`` with the reason. Raises ToolError
-    where lsblk, or a tool that a drive there needs, is missing, UnknownFormat where a tool's output is of an unknown
-    version, naming the file that it is kept in, DeadlineExceeded and other LabErrors where the server cannot be asked.
+    One command reads them all. A drive that cannot be read, or does not say who it is, is in ``unreadable`` with the
+    reason. Raises ToolError where lsblk, or a tool that a drive there needs, is missing, UnknownFormat where a tool's
+    output is of an unknown version, naming the file that it is kept in, DeadlineExceeded and other LabErrors where the
+    server cannot be asked.
     """
     return Answers(executor, ("survey.sh",), (), deadline).inventory()
 

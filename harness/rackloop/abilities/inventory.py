@@ -51,8 +51,8 @@ class SeenPhy:
 class HostInventory:
     """The drives and PHYs that one server sees at one moment.
 
-    ``unreadable`` says of a drive that does not answer why, by its node; ``unreadable_by_paths`` has the names of such
-    a node under ``/dev/disk/by-path``.
+    ``unreadable`` says of a drive that does not answer, or not who it is, why, by its node; ``unreadable_by_paths`` has
+    the names of such a node under ``/dev/disk/by-path``.
     """
 
     host: str

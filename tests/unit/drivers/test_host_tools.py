@@ -13,9 +13,9 @@ from rackloop.abilities import DriveIdentity
 from rackloop.abilities.inventory import HostInventory, SeenPhy
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.contracts import drive as contract
-from rackloop.errors import DeadlineExceeded, LabError, ToolError, UnknownFormat
+from rackloop.errors import DeadlineExceeded, LabError, ProtocolError, ToolError, UnknownFormat
 from rackloop_drivers.drive import HostDrive
-from rackloop_drivers.host_tools import read_drive, survey_host
+from rackloop_drivers.host_tools import identify_drive, read_drive, survey_host
 from rackloop_drivers.host_tools._lsblk import parse_lsblk
 from tests.transcripts.drift import recording
 from tests.unit.harness.recorded_server import RECORDED, RecordedServer, answered
@@ -229,9 +229,8 @@ def test_a_missing_tool_is_named_with_its_host_and_package(asked: str, tool: str
     [
         ("smartctl sdb", {"json_format_version": [2, 0]}, r"smartctl 7\.3 printed json_format_version \[2, 0\]"),
         ("smartctl sdb", {"json_format_version": None}, "json_format_version None"),
-        ("smartctl sdb", {"user_capacity": None}, r"without user_capacity\.bytes"),
-        ("smartctl sdb", {"model_name": None}, "without model_name"),
-        ("smartctl sdb", {"device": {"protocol": "UFS"}}, "the protocol 'UFS'"),
+        ("smartctl sdb", {"user_capacity": {"bytes": "many"}}, "user_capacity.bytes with the value 'many'"),
+        ("smartctl sdb", {"device": None}, "JSON without device.protocol"),
         ("smartctl sdb", {"wwn": {"naa": "x"}}, "the wwn {'naa': 'x'}"),
         ("id-ctrl nvme0n1", {"mn": None}, r"JSON without mn; .*\(nvme version 2\.3"),
         ("id-ns nvme0n1", {"nsze": "many"}, "nsze with the value 'many'"),
@@ -250,6 +249,24 @@ def test_a_format_that_nobody_has_seen_is_named_and_its_text_kept(
     assert caught.value.tool in str(caught.value)
     assert "known here: " in str(caught.value)
     assert caught.value.raw in {answer.stdout for answer in server.answers.values()}
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"serial_number": None}, "smartctl 7.3 got no serial_number of the drive"),
+        ({"user_capacity": None}, "smartctl 7.3 got no user_capacity.bytes of the drive"),
+        ({"model_name": None, "firmware_version": None}, "smartctl 7.3 got no model_name, firmware_version of the"),
+        ({"device": {"protocol": "NVMe"}}, "smartctl asks the drive by NVMe, neither ATA nor SCSI"),
+    ],
+)
+def test_a_drive_that_does_not_say_who_it_is_costs_no_other(fields: dict[str, Any], told: str) -> None:
+    server = changed("smartctl sdb", **fields)
+    found = surveyed(server)
+    assert [drive.device for drive in found.drives] == ["/dev/sda", "/dev/nvme0n1"]
+    assert found.unreadable["/dev/sdb"].startswith(f"srv9:/dev/sdb: {told}")
+    with pytest.raises(ProtocolError, match=told):
+        identify_drive(server, "/dev/sdb", SOON)
 
 
 @pytest.mark.parametrize(
