@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
 from rackloop.abilities import Applied
 from rackloop.clock import Deadline
-from rackloop.drive_identifiers import is_on_path
+from rackloop.drive_identifiers import PCI_ADDRESS, is_on_path
 from rackloop.errors import LabError, RackloopError
 from rackloop.lab import Lab
 from rackloop.record import Stage
@@ -33,6 +34,8 @@ _KEPT = 65_536
 # A drive that has answered already has had its events told, but udev's rules are through later than the kernel.
 _LEAST_TOLD_S = 2.0
 _CONTROLLERS = frozenset({"nvme", "scsi"})
+_OF_A_SUBSYSTEM = "/virtual/nvme-subsystem/"
+_FUNCTION = re.compile(PCI_ADDRESS)
 
 
 class Following(Protocol):
@@ -57,8 +60,9 @@ class UeventLog:
     A port is told by its path in the description, which udev's names of a drive begin with. The stages are ``link``,
     the first device of the drive's that the kernel has: a PCI function, an end device, a target; ``device``, the SCSI
     device or NVMe controller; ``online``, its disk, of which there is a node then; and ``named``, when udev has given
-    it its names. Each is the latest moment that it can have been, and its error is what is not known of the server's
-    clock, with the probe's own wait for a core. What the switch does no server sees.
+    it its names. A stage of which no event was seen is absent. Each is the latest moment that it can have been, and its
+    error is what is not known of the server's clock, with the probe's own wait for a core. What the switch does no
+    server sees.
     """
 
     def __init__(self, lab: Lab, servers: Collection[str], follow: Follow) -> None:
@@ -176,16 +180,14 @@ class UeventLog:
         )
         if disk is None:
             return ()
-        before = events[: events.index(disk)]
+        named = next(event for event in events if event.source == "udev" and event.seqnum == disk.seqnum)
+        before = [event for event in events[: events.index(disk)] if (event.source, event.action) == ("kernel", "add")]
+        below = _controller_of(named, before) if _OF_A_SUBSYSTEM in disk.devpath else disk.devpath
         parents = [
             event
             for event in before
-            if event.source == "kernel"
-            and event.action == "add"
-            and disk.devpath.startswith(f"{event.devpath}/")
-            and self._latest(server, event)[0] >= since_ns
+            if below.startswith(f"{event.devpath}/") and self._latest(server, event)[0] >= since_ns
         ]
-        named = next(event for event in events if event.source == "udev" and event.seqnum == disk.seqnum)
         return (*parents, disk, named)
 
     def _stages(self, server: str, came: Sequence[DeviceEvent]) -> list[Stage]:
@@ -208,8 +210,22 @@ class UeventLog:
         return moment.at_ns + moment.error_ns, 2 * moment.error_ns + (event.waited_ns or 0)
 
 
+def _controller_of(named: DeviceEvent, came: Sequence[DeviceEvent]) -> str:
+    """The folder of the controller of an NVMe disk by native multipath, with a slash; empty where none came.
+
+    The disk is below its subsystem. The kernel tells nothing of its hidden paths, which are below the controllers, but
+    udev names the disk by the PCI function of the one whose number it has.
+    """
+    functions = {function for name in _by_paths(named) for function in _FUNCTION.findall(name)[-1:]}
+    controllers = (event.devpath for event in reversed(came) if event.subsystem == "nvme")
+    return next((f"{folder}/" for folder in controllers if functions & {*_FUNCTION.findall(folder)[-1:]}), "")
+
+
 def _is_disk_at(event: DeviceEvent, path: str) -> bool:
     """Whether an event of udev's is of a whole disk that has a name which begins with the path."""
     wanted = path.removeprefix(_BY_PATH)
-    names = (link.removeprefix(_BY_PATH) for link in event.devlinks if link.startswith(_BY_PATH))
-    return event.devtype == "disk" and any(is_on_path(name, wanted) for name in names)
+    return event.devtype == "disk" and any(is_on_path(name, wanted) for name in _by_paths(event))
+
+
+def _by_paths(event: DeviceEvent) -> list[str]:
+    return [link.removeprefix(_BY_PATH) for link in event.devlinks if link.startswith(_BY_PATH)]

@@ -58,6 +58,21 @@ def recorded() -> Iterator[DeviceEvent]:
             yield replace(event, t_ns=event.t_ns + 30 * MS, source="udev", devlinks=links)
 
 
+def by_multipath() -> Iterator[DeviceEvent]:
+    """The same of a drive that may have several controllers: its disk is below its subsystem. Another comes meanwhile.
+
+    The kernel tells nothing of the hidden disk below its controller.
+    """
+    for event in recorded():
+        if event.devtype == "disk":
+            name = event.devpath.rpartition("/")[2]
+            yield replace(event, devpath=f"/devices/virtual/nvme-subsystem/nvme-subsys0/{name}")
+        else:
+            yield event
+        if (event.subsystem, event.action) == ("nvme", "add"):
+            yield replace(event, devpath="/devices/pci0000:00/0000:00:06.0/0000:03:00.0/nvme/nvme1", seqnum=1)
+
+
 def of_a_guest(kind: str) -> Iterator[DeviceEvent]:
     """The events of a drive that came back to a guest of a virtual rack, 1 ms apart, and udev's 30 ms behind."""
     told = json.loads((GUEST / f"uevents-{kind}.json.out").read_text())
@@ -126,8 +141,11 @@ def following(lab: Lab, server: Server) -> Iterator[UeventLog]:
     assert server.is_closed
 
 
-def test_a_drive_that_comes_is_told_stage_by_stage_with_what_is_not_known_of_the_clock(lab: Lab) -> None:
-    server = Server()
+@pytest.mark.parametrize("events", [recorded, by_multipath])
+def test_a_drive_that_comes_is_told_stage_by_stage_with_what_is_not_known_of_the_clock(
+    lab: Lab, events: Callable[[], Iterator[DeviceEvent]]
+) -> None:
+    server = Server(events)
     with following(lab, server) as log:
         server.tell()
         stages = log.stages(NOW, lab.switch_port("srv1", "p1"), soon())
@@ -138,6 +156,14 @@ def test_a_drive_that_comes_is_told_stage_by_stage_with_what_is_not_known_of_the
         assert stage.clock == "kernel"
         assert stage.at_ns - stage.error_ns <= true_ns <= stage.at_ns
         assert stage.error_ns < 3 * MS
+
+
+def test_a_disk_of_a_controller_that_was_there_before_has_no_stages_of_it(lab: Lab) -> None:
+    server = Server(lambda: (event for event in by_multipath() if event.subsystem == "block"))
+    with following(lab, server) as log:
+        server.tell()
+        stages = log.stages(NOW, lab.switch_port("srv1", "p1"), soon())
+    assert [stage.name for stage in stages] == ["online", "named"]
 
 
 def test_what_the_probe_waited_for_a_core_is_in_the_error_of_an_events_stage(lab: Lab) -> None:
