@@ -77,7 +77,7 @@ def crashes(
     from rackloop_drivers.crash import HostCrash, ServerFaults
 
     parts: dict[str, Breakable] = {}
-    answer_s = max(lab.time_s("answer"), _ANSWER_S)
+    answer_s = lab.time_s("answer", at_least=_ANSWER_S)
     for server, host in hosts.items():
         if (name := str(Part.server(server))) in power:
             crash = HostCrash(host, name, power[name], interrupts.get(server), answer_s=answer_s)

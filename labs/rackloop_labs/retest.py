@@ -160,14 +160,15 @@ def _read(bench: Bench, drive: str, place: ServerPort, lbas: Collection[int]) ->
 
 
 def _tools_deadline(bench: Bench, least_s: float) -> Deadline:
-    return Deadline.after(bench.clock, max(least_s, bench.lab.time_s("tools")))
+    return Deadline.after(bench.clock, bench.lab.time_s("tools", at_least=least_s))
 
 
 def _require_answer(bench: Bench, server: str, error: RackloopError) -> None:
     """Raise ``error`` where it came of a server that is late: one that answers now waited for its drive."""
     if not isinstance(error, DeadlineExceeded):
         return
+    answer_s = bench.lab.time_s("answer", at_least=_ANSWER_S)
     try:
-        bench.host(server).run(("true",), Deadline.after(bench.clock, max(_ANSWER_S, bench.lab.time_s("answer"))))
+        bench.host(server).run(("true",), Deadline.after(bench.clock, answer_s))
     except (LabError, ToolError):
         raise error from None

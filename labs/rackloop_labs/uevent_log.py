@@ -67,7 +67,7 @@ class UeventLog:
 
     def __init__(self, lab: Lab, servers: Collection[str], follow: Follow) -> None:
         self._lab = lab
-        self._told_s = max(lab.time_s("answer"), _LEAST_TOLD_S)
+        self._told_s = lab.time_s("answer", at_least=_LEAST_TOLD_S)
         self._servers = [
             name for name in servers if any(port_path(lab, name, port) for port in lab.servers[name].ports)
         ]

@@ -165,9 +165,12 @@ class Lab(Description):
             if far in self.drives
         }
 
-    def time_s(self, name: TimeName) -> float:
-        """The time in seconds that something may take here: as described, or else as usual for this kind of lab."""
-        return float(getattr(self.times, name) or USUAL_S[self.kind][name])
+    def time_s(self, name: TimeName, *, at_least: float = 0.0) -> float:
+        """The time in seconds that something may take here: as described, or else as usual for this kind of lab.
+
+        It is ``at_least`` as many seconds.
+        """
+        return max(at_least, float(getattr(self.times, name) or USUAL_S[self.kind][name]))
 
     def switch_port(self, server: str, port: str) -> int:
         """The switch port that a server's HBA port is wired to.

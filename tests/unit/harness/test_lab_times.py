@@ -26,6 +26,7 @@ def test_what_is_not_said_is_as_usual_for_the_kind_of_lab(tmp_path: Path) -> Non
     lab = load_lab(described(tmp_path, "times: {online: 30 s, boot: 20 min}\n"))
     assert (lab.time_s("online"), lab.time_s("boot")) == (30.0, 1200.0)
     assert (lab.time_s("answer"), lab.time_s("tools")) == (3.0, 40.0)
+    assert (lab.time_s("online", at_least=20), lab.time_s("online", at_least=40)) == (30.0, 40.0)
     guests = lab.model_copy(update={"kind": LabKind.VIRTUAL})
     assert (guests.time_s("online"), guests.time_s("answer")) == (30.0, 20.0)
     assert {load_lab("mock").time_s(name) for name in get_args(TimeName)} == {3, 5, 10, 60, 600}

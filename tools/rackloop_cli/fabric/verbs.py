@@ -102,7 +102,7 @@ def _change(lab: Lab, change: MapChange) -> int:
 
 
 def _deadline(lab: Lab, clock: Clock) -> Deadline:
-    return Deadline.after(clock, max(_WITHIN_S, lab.time_s("act")))
+    return Deadline.after(clock, lab.time_s("act", at_least=_WITHIN_S))
 
 
 def _touched(lab: Lab, clock: Clock, ports: Collection[int]) -> Parts:

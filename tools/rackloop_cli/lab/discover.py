@@ -108,7 +108,7 @@ def _of_hosts(accesses: Sequence[SshAccess], control: str | None, name: str, clo
 
 
 def _deadline(clock: Clock, lab: Lab | None = None) -> Deadline:
-    return Deadline.after(clock, _WITHIN_S if lab is None else max(_WITHIN_S, lab.time_s("tools")))
+    return Deadline.after(clock, _WITHIN_S if lab is None else lab.time_s("tools", at_least=_WITHIN_S))
 
 
 def _found(fabric: Fabric, control: tuple[str, str], deadline: Deadline) -> FoundSwitch:
