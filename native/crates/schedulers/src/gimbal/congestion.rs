@@ -36,6 +36,7 @@ struct Latency {
 /// - a threshold never exceeds the largest one, rises half of the way there while congested, and falls by a share of its
 ///   distance to the average otherwise;
 /// - an overloaded drive gets no more than it has completed: rate = min(rate, completion rate) - size;
+/// - the completion rate is of the time in which something was at the drive;
 /// - a congested drive loses the size of the completion, one in avoidance gains it, an under-utilised one gains beta of
 ///   it.
 #[derive(Debug)]
@@ -49,9 +50,11 @@ pub struct RateControl {
     rate: f64,
     latencies: [Latency; 2],
     window_bytes: u64,
-    /// From the first dispatch of all on.
-    window_since_ns: Option<u64>,
     completed_bytes: u64,
+    /// The time in which these bytes completed, up to `busy_since_ns`.
+    busy_ns: u64,
+    /// Since when something is at the drive, within the window.
+    busy_since_ns: Option<u64>,
     completion_rate: Option<f64>,
 }
 
@@ -73,8 +76,9 @@ impl RateControl {
             rate: parameters.rate_mib_s * MIB,
             latencies: [latency; 2],
             window_bytes: u64::from(parameters.completion_window_mib) << 20,
-            window_since_ns: None,
             completed_bytes: 0,
+            busy_ns: 0,
+            busy_since_ns: None,
             completion_rate: None,
         }
     }
@@ -104,9 +108,16 @@ impl RateControl {
         self.latencies[operation as usize].thresh_ns
     }
 
-    /// Begin the completion rate's time with the first dispatch.
+    /// Let the completion rate's time run, from a dispatch on.
     pub fn begin(&mut self, now_ns: u64) {
-        self.window_since_ns.get_or_insert(now_ns);
+        self.busy_since_ns.get_or_insert(now_ns);
+    }
+
+    /// Let the completion rate's time stand still: nothing is at the drive until the next dispatch.
+    pub fn rest(&mut self, now_ns: u64) {
+        if let Some(since_ns) = self.busy_since_ns.take() {
+            self.busy_ns += now_ns - since_ns;
+        }
     }
 
     /// Move the rate by a completion; returns the congestion.
@@ -118,12 +129,14 @@ impl RateControl {
         now_ns: u64,
     ) -> Congestion {
         self.completed_bytes += u64::from(bytes);
-        let since_ns = *self.window_since_ns.get_or_insert(now_ns);
-        if self.completed_bytes >= self.window_bytes && now_ns > since_ns {
-            let seconds = (now_ns - since_ns) as f64 / 1e9;
+        let since_ns = *self.busy_since_ns.get_or_insert(now_ns);
+        let busy_ns = self.busy_ns + (now_ns - since_ns);
+        if self.completed_bytes >= self.window_bytes && busy_ns > 0 {
+            let seconds = busy_ns as f64 / 1e9;
             self.completion_rate = Some(self.completed_bytes as f64 / seconds);
             self.completed_bytes = 0;
-            self.window_since_ns = Some(now_ns);
+            self.busy_ns = 0;
+            self.busy_since_ns = Some(now_ns);
         }
         let latency = &mut self.latencies[operation as usize];
         let size = f64::from(bytes);
@@ -207,13 +220,34 @@ mod tests {
         // Others that are dispatched before the first completion do not move the beginning.
         control.begin(0);
         control.begin(50_000_000);
-        // 16 MiB in 0.1 s are 160 MiB a second.
-        for request in 1..=128_u64 {
-            let now_ns = request * 100_000_000 / 128;
-            control.completed(READ, 131_072, 10_000_000, now_ns);
-        }
+        complete(&mut control, 128, 0);
         assert_eq!(control.completion_rate(), Some(160.0 * MIB));
         assert_eq!(control.rate(), 160.0 * MIB - 131_072.0);
+    }
+
+    /// So many reads of 128 KiB, one after the other, at 160 MiB a second; returns the end.
+    fn complete(control: &mut RateControl, requests: u64, begin_ns: u64) -> u64 {
+        for request in 1..=requests {
+            let now_ns = begin_ns + request * 100_000_000 / 128;
+            control.completed(READ, 131_072, 10_000_000, now_ns);
+        }
+        begin_ns + requests * 100_000_000 / 128
+    }
+
+    #[test]
+    fn time_in_which_nothing_is_at_the_drive_is_not_its_slowness() {
+        let mut control = control();
+        let mut now_ns = 0;
+        // After 16 MiB, after another 16, and within the third.
+        for requests in [128, 128, 64, 64] {
+            now_ns += 10_000_000_000;
+            control.begin(now_ns);
+            now_ns = complete(&mut control, requests, now_ns);
+            control.rest(now_ns);
+            assert_eq!(control.completion_rate(), Some(160.0 * MIB));
+        }
+        assert_eq!(control.completed_bytes, 0);
+        assert_eq!(control.rate(), 160.0 * MIB - 257.0 * 131_072.0);
     }
 
     #[test]

@@ -265,6 +265,9 @@ impl Policy for Gimbal {
                 self.buckets.discard();
             }
         }
+        if ledger.at_drive == 0 {
+            self.rate.rest(now_ns);
+        }
         let share = &mut ledger.member_mut(tenant).state;
         share.slots.complete(mark as u32);
         if share.turn == Turn::Deferred && share.slots.has_room(self.limit) {

@@ -189,6 +189,32 @@ fn the_rate_finds_what_the_drive_can_do() {
 }
 
 #[test]
+fn bursts_do_not_make_a_drive_slower_than_it_is() {
+    let mut gimbal = start(json!({"kind": "gimbal", "rate_mib_s": 4096}));
+    let id = join(&mut *gimbal, 1)[0];
+    // 128 KiB in 0.8 ms, one after the other, and nothing for half a second after the hundredth, which fails.
+    for request in 0..129_u64 {
+        let begin_ns = request * 800 * US + request / 100 * 500 * MS;
+        arrive(&mut *gimbal, id, read(128 * KIB), begin_ns);
+        let gone = dispatched(&mut *gimbal, begin_ns);
+        let outcome = match request {
+            99 => Outcome::Failed,
+            _ => Outcome::Succeeded,
+        };
+        let end_ns = begin_ns + 800 * US;
+        gimbal.complete(gone[0].id, outcome, end_ns).unwrap();
+    }
+    let SchedulerState::Gimbal {
+        completion_rate, ..
+    } = gimbal.snapshot().state
+    else {
+        panic!("gimbal")
+    };
+    let expected = f64::from(128 * 128 * KIB) / (129.0 * 800e-6);
+    assert!((completion_rate.unwrap() / expected - 1.0).abs() < 1e-9);
+}
+
+#[test]
 fn an_overloaded_drive_empties_the_buckets() {
     let mut gimbal = start(json!({"kind": "gimbal"}));
     let id = join(&mut *gimbal, 1)[0];
