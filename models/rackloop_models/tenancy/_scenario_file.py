@@ -35,7 +35,7 @@ from rackloop_models.drives import (
     WeightedOperation,
     WeightedSize,
 )
-from rackloop_models.tenancy._scenarios import CONDITIONS, Scenario, TenantKind
+from rackloop_models.tenancy._scenarios import CONDITIONS, UNIT_BYTES, Scenario, TenantKind
 
 _LARGEST_BYTES = 1 << 50
 _PATTERNS: tuple[Pattern, ...] = ("random", "sequential")
@@ -61,6 +61,13 @@ def _bytes(value: object, _info: object) -> int:
     return size
 
 
+def _region(value: object, info: object) -> int:
+    size = _bytes(value, info)
+    if size % UNIT_BYTES:
+        raise wrong(f"expected a multiple of 4 KiB, found {kind_of(value)}: drives map so much at once")
+    return size
+
+
 def _percent(value: object, _info: object) -> float:
     text = text_of(value, "a percentage")
     if not NUMBER.fullmatch(text) or not 0 <= float(text) <= 100:
@@ -69,6 +76,7 @@ def _percent(value: object, _info: object) -> float:
 
 
 Bytes = Annotated[int, Scalar(_bytes, {"type": "string", "examples": ["4 KiB", "1 GiB"]})]
+RegionBytes = Annotated[int, Scalar(_region, {"type": "string", "examples": ["1 GiB"]})]
 Positive = Annotated[float, Scalar(_above_zero, {"type": "number", "exclusiveMinimum": 0})]
 Percent = Annotated[float, Scalar(_percent, {"type": "number", "minimum": 0, "maximum": 100})]
 
@@ -149,8 +157,8 @@ class WrittenKind(Description):
     """Share of reads; 100 unless given."""
     pattern: Annotated[str, one_of(_PATTERNS)] | None = None
     """The access pattern: random, unless given, or sequential."""
-    region: Bytes | None = None
-    """The part of the drive that each has; else an equal part of the rest."""
+    region: RegionBytes | None = None
+    """The part of the drive that each has, a multiple of 4 KiB; else an equal part of the rest."""
     weight: Positive = 1.0
     """The share, for schedulers that have weights: from 0.000001 to 1000000."""
     slo: WrittenSlo | None = None

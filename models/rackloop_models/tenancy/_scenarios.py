@@ -27,6 +27,8 @@ from rackloop_oracles.fairness import Terms
 Condition = Literal["clean", "fragmented"]
 CONDITIONS: tuple[Condition, ...] = ("clean", "fragmented")
 KIB = 1 << 10
+UNIT_BYTES = 4 * KIB
+"""The unit of regions: drives map so much at once, and what is not of whole units is read and written twice."""
 _SECTOR_BYTES = 512
 
 
@@ -155,7 +157,8 @@ class Scenario:
                 f"scenario {self.name}: the regions of its {len(kinds)} tenants are {format_quantity(given, 'B')} "
                 f"together, and the drive has {drive}; give a larger --size, fewer --tenants, or smaller regions"
             )
-        largest = max(kind.largest_bytes for kind in kinds)
+        # Alike tenants are served alike only where their regions begin alike.
+        largest = -(-max(kind.largest_bytes for kind in kinds) // UNIT_BYTES) * UNIT_BYTES
         each = (size_bytes - given) // max(open_ended, 1) // largest * largest
         regions, at = [], 0
         for kind in kinds:

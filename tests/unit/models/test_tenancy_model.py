@@ -277,6 +277,18 @@ def test_tenants_have_regions_of_their_own() -> None:
     assert [load.tenant.name for load in loads] == ["read-4k-1", "read-128k-1", "read-4k-2"]
 
 
+@pytest.mark.parametrize("count", [3, 5, 6, 12])
+@pytest.mark.parametrize("block_bytes", [None, 512, 4608])
+def test_regions_begin_where_units_of_the_drive_do(count: int, block_bytes: int | None) -> None:
+    trace = None if block_bytes else TraceReplay("t.jsonl")
+    kind = TenantKind(name="alike", arrivals=Depth(1), block_bytes=block_bytes, trace=trace)
+    loads = Scenario("alike", "clean", (kind,)).tenants(count, 4 * GIB)
+    regions = [load.region for load in loads if load.region]
+    assert len(regions) == count
+    assert {region.offset % 4096 for region in regions} == {0}
+    assert sum(region.length for region in regions) > 4 * GIB - count * 8192
+
+
 def test_a_drive_smaller_than_its_tenants_is_refused() -> None:
     with pytest.raises(BadInput, match="leaves each of 64 tenants 0 B, less than one block of 4 KiB"):
         SIZES.tenants(64, 1 << 20)

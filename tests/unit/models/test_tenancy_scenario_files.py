@@ -121,6 +121,7 @@ def test_a_mix_with_a_mistake_is_refused(tmp_path: Path, old: str, new: str, sai
         ("fragmented", "broken", "broken"),
         ("4 KiB", "4 kilo", "expected a quantity in B"),
         ("4 KiB", "100 B", "whole sectors of 512 bytes"),
+        ("1 GiB", "4608 B", "expected a multiple of 4 KiB, found '4608 B'"),
         ("depth: 8", "depth: 0", "from 1 to 65536"),
         ("weight: 2", "weight: 0", "a number above zero"),
         ("percent: 90", "percent: 101", "from 0 to 100"),
