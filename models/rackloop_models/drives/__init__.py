@@ -52,6 +52,9 @@ from rackloop_models.drives._measured import Figures as Figures
 from rackloop_models.drives._measured import Interval as Interval
 from rackloop_models.drives._measured import Latency as Latency
 from rackloop_models.drives._measured import known as known
+from rackloop_models.drives._quantiles import QUANTILES as QUANTILES
+from rackloop_models.drives._quantiles import REQUESTS_BEYOND as REQUESTS_BEYOND
+from rackloop_models.drives._quantiles import Quantile as Quantile
 from rackloop_models.drives._replay import ReplayWritten as ReplayWritten
 from rackloop_models.drives._replay import write_replay as write_replay
 from rackloop_models.drives._results import Distance as Distance

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from rackloop_models.drives import REQUESTS_BEYOND
 from rackloop_models.tenancy._measure import Outcome
 from rackloop_models.tenancy._shares import Figure
 
@@ -55,14 +56,22 @@ def _claims(outcomes: Sequence[Outcome]) -> Iterator[Claim]:
         if (ours := gimbal.worst_ns("p99_9")) is not None and (theirs := other.worst_ns("p99_9"))
     ]
     tail = _factor("tail latency (p99.9), up to", "62.6 % less", tails, lambda value: f"{value:.1%} less")
-    starved = [one for one in outcomes if one.scheduler in {_GIMBAL, *_OTHERS} and one.worst_ns("p99_9") is None]
-    if starved:
-        left_out = ", ".join(f"{one.scheduler} ({_place(one)})" for one in starved)
-        tail = replace(tail, ours=f"{tail.ours}; left out, with a tenant that completed nothing: {left_out}")
+    if left_out := _left_out(outcomes):
+        beyond = f"with fewer than {REQUESTS_BEYOND} requests of a tenant beyond it"
+        tail = replace(tail, ours=f"{tail.ours}; left out, {beyond}: {left_out}")
     yield tail
     unasked = "not measured: it is of a key-value store over several drives"
     yield Claim("RocksDB throughput", "x1.7", unasked, None)
     yield Claim("RocksDB tail latency", "35.0 % less", unasked, None)
+
+
+def _left_out(outcomes: Sequence[Outcome]) -> str:
+    """The schedulers that have no p99.9, with where that is."""
+    found: dict[str, list[str]] = {}
+    for one in outcomes:
+        if one.scheduler in {_GIMBAL, *_OTHERS} and one.worst_ns("p99_9") is None:
+            found.setdefault(_place(one), []).append(one.scheduler)
+    return ", ".join(f"{', '.join(schedulers)} ({place})" for place, schedulers in found.items())
 
 
 def _pairs(outcomes: Sequence[Outcome]) -> Iterable[tuple[Outcome, Outcome]]:

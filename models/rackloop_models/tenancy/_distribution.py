@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from rackloop_models.drives import REQUESTS_BEYOND
+
 Buckets = tuple[tuple[int, int], ...]
 """Upper bounds in ns, each with the number of latencies up to it and beyond the one before."""
 Exceedance = tuple[tuple[float, float], ...]
@@ -34,11 +36,11 @@ def quantile_ns(buckets: Buckets, share: float) -> int | None:
 
 
 def exceedance(buckets: Buckets) -> Exceedance:
-    """For 1 in 2, 4, 8 ... requests the latency that it exceeds, as far as at least ten requests are beyond it."""
+    """For 1 in 2, 4, 8 ... requests the latency that it exceeds, as far as enough requests are beyond it."""
     total = sum(count for _, count in buckets)
     points = []
     one_in = 2
-    while one_in <= _MOST and total >= 10 * one_in:
+    while one_in <= _MOST and total >= REQUESTS_BEYOND * one_in:
         latency_ns = quantile_ns(buckets, 1 - 1 / one_in)
         if latency_ns is not None:
             points.append((float(one_in), latency_ns / 1e9))

@@ -12,6 +12,7 @@ from rackloop.clock import Deadline
 from rackloop.errors import BadInput
 from rackloop_models.drives import (
     PREPARATIONS,
+    QUANTILES,
     REST,
     DriveSim,
     Experiment,
@@ -44,15 +45,25 @@ class Timing:
 
 @dataclass(frozen=True)
 class TenantOutcome:
-    """A tenant's figures, and its fair share of what one of its kind has alone: means over the seeds."""
+    """A tenant's figures, and its fair share of what one of its kind has alone: means over the seeds.
+
+    ``least_requests`` are those of the seed in which it completed fewest.
+    """
 
     name: str
     kind: str
     bytes_per_s: float
     alone_bytes_per_s: float
     f_util: float
+    least_requests: int
     latency_ns: Latency | None
     latency_buckets: Buckets
+
+    def quantile_ns(self, quantile: str) -> float | None:
+        """A quantile of latency, by its name; None where a seed has too few requests for it."""
+        if self.latency_ns is None or not QUANTILES[quantile].is_of(self.least_requests):
+            return None
+        return float(getattr(self.latency_ns, quantile))
 
 
 @dataclass(frozen=True)
@@ -88,10 +99,10 @@ class Outcome:
     def worst_ns(self, quantile: str, kind: str | None = None) -> float | None:
         """A quantile of latency of that tenant, of all or of a kind, for which it is longest.
 
-        None where one of them completed nothing with some seed: it waited longer than is known.
+        None where one of them completed too few requests with some seed: it may have waited longer than is known.
         """
-        found = [tenant.latency_ns for tenant in self.tenants if kind in (None, tenant.kind)]
-        known = [float(getattr(latency, quantile)) for latency in found if latency is not None]
+        found = [tenant.quantile_ns(quantile) for tenant in self.tenants if kind in (None, tenant.kind)]
+        known = [value for value in found if value is not None]
         return max(known) if known and len(known) == len(found) else None
 
 
@@ -244,6 +255,7 @@ def _outcome(
             bytes_per_s=_mean([row[place] for row in rates]),
             alone_bytes_per_s=_mean([row[place] for row in alone]),
             f_util=shares.f_utils[place],
+            least_requests=min(row[place].total.requests for row in results),
             latency_buckets=merged(row[place].latency_buckets for row in results),
             latency_ns=_latency([row[place].total.latency_ns for row in results]),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -47,16 +47,21 @@ BY_NAME = {(one.name, one.condition): one for one in SCENARIOS}
 SIZES = BY_NAME["sizes", "clean"]
 
 
-def figures(bytes_per_s: float, p99_9: int) -> dict[str, Any]:
+def figures(bytes_per_s: float, p99_9: int, requests: int = 10_000) -> dict[str, Any]:
     latency = {"mean": 1.0, "min": 1, "p50": 2, "p90": 3, "p99": 4, "p99_9": p99_9, "max": 9}
-    return {"requests": 1, "bytes": 1, "iops": 1.0, "bytes_per_s": bytes_per_s, "latency_ns": latency}
+    return {"requests": requests, "bytes": 1, "iops": 1.0, "bytes_per_s": bytes_per_s, "latency_ns": latency}
 
 
 @dataclass
 class Host(RunOnlyExecutor):
-    """A drivesim whose tenants get 10 MB/s, one in two of them 30 under any scheduler but the first."""
+    """A drivesim whose tenants get 10 MB/s, one in two of them 30 under any scheduler but the first.
+
+    Each completes ``requests``, or as many as ``fewer`` says of its scheduler and its place.
+    """
 
     documents: list[dict[str, Any]] = field(default_factory=list)
+    requests: int = 10_000
+    fewer: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
     def run(self, argv: Sequence[str], deadline: Deadline, *, stdin: str = "") -> Completed:
         assert deadline is SOON
@@ -73,7 +78,8 @@ class Host(RunOnlyExecutor):
                 tenants = []
                 for number, load in enumerate(experiment["tenants"]):
                     rate = 30e6 if kind != "none" and number % 2 else 10e6
-                    total = figures(rate, 100 if kind == "gimbal" else 400)
+                    requests = self.fewer.get((kind, number), self.requests)
+                    total = figures(rate, 100 if kind == "gimbal" else 400, requests)
                     rest: dict[str, Any] = {
                         "errors": 0,
                         "interval_s": None,
@@ -312,16 +318,29 @@ def test_claims_tell_order_and_what_a_factor_is_of() -> None:
 def test_a_starved_tenant_has_no_tail_and_makes_none_better() -> None:
     whole = outcomes_of(Host(), SIZES, schedulers=("reflex", "parda", "gimbal"))
     *served, last = whole[-1].tenants
-    starved = replace(whole[-1], tenants=(*served, replace(last, latency_ns=None)))
+    starved = replace(whole[-1], tenants=(*served, replace(last, latency_ns=None, least_requests=0)))
     assert starved.worst_ns("p99_9") is starved.worst_ns("p99_9", last.kind) is None
     assert starved.worst_ns("p99_9", served[0].kind) == 100
     assert [row.endswith("| - | - | - |") for row in outcomes_table([starved, whole[0]])] == [False, False, True, False]
-    place = "(sizes, clean, 4 tenants)"
-    left_out = "; left out, with a tenant that completed nothing:"
-    assert tail_of([*whole[:-1], starved]) == f"not measured{left_out} gimbal {place}"
-    other = replace(whole[0], tenants=(*served, replace(last, latency_ns=None)))
-    assert tail_of([other, *whole[1:]]) == f"75.0% less, of parda {place}{left_out} reflex {place}"
+    assert tail_of([*whole[:-1], starved]) == f"not measured; {LEFT_OUT} gimbal {PLACE}"
+    other = replace(whole[0], tenants=(*served, replace(last, latency_ns=None, least_requests=0)))
+    assert tail_of([other, *whole[1:]]) == f"75.0% less, of parda {PLACE}; {LEFT_OUT} reflex {PLACE}"
     assert "left out" not in tail_of(whole)
+
+
+PLACE = "(sizes, clean, 4 tenants)"
+LEFT_OUT = "left out, with fewer than 10 requests of a tenant beyond it:"
+
+
+def test_a_tail_is_of_enough_requests_of_each_tenant_in_each_seed() -> None:
+    schedulers = ("reflex", "parda", "gimbal")
+    host = Host(fewer={("reflex", 3): 78, ("parda", 0): 9999})
+    few, almost, whole = outcomes_of(host, SIZES, schedulers=schedulers, seeds=range(2))
+    assert (few.worst_ns("p50"), few.worst_ns("p99"), few.worst_ns("p99_9")) == (2, None, None)
+    assert (almost.worst_ns("p99"), almost.worst_ns("p99_9")) == (4, None)
+    assert (almost.worst_ns("p99_9", "read-128k"), whole.worst_ns("p99_9")) == (400, 100)
+    assert tail_of([few, almost, whole]) == f"not measured; {LEFT_OUT} reflex, parda {PLACE}"
+    assert [row.count(" - ") for row in outcomes_table([few, almost, whole])][2:] == [2, 1, 0]
 
 
 def tail_of(outcomes: Sequence[Outcome]) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rackloop.units import format_quantity
 from rackloop_cli.model.tenancy_results import Found, claim_rows, rows, with_interval
 from rackloop_cli.shared.output import write_files
+from rackloop_models.drives import REQUESTS_BEYOND
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -216,8 +217,8 @@ def _tail(found: Found) -> Figure:
         for scenario, outcomes in _by_scenario(found).items()
     ]
     said = ["Quantiles of that tenant for which they are longest, from arrival to completion."]
-    if any(not quantiles for panel in panels for quantiles in panel.schedulers.values()):
-        said.append("None where a tenant completed nothing.")
+    if any(len(quantiles) < len(_QUANTILES) for panel in panels for quantiles in panel.schedulers.values()):
+        said.append(f"None with fewer than {REQUESTS_BEYOND} requests of a tenant beyond it.")
     caption = _caption(found, *said)
     return tail_ranges(panels, "Tail latency of schedulers (simulated)", caption)
 
