@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,18 @@ def test_a_life_gives_a_result_for_each_experiment(executor: LocalExecutor) -> N
     assert isinstance(new, Done)
 
 
+def test_a_branch_goes_on_from_the_drive_as_it_was_left(executor: LocalExecutor) -> None:
+    sim = DriveSim(executor, load_profile("sata-hdd"), size_bytes=8 * GIB, seed=5)
+    fill, busy, *_ = LIFE
+    write, read = replace(busy, name="write", read_percent=0), replace(busy, name="read", read_percent=100)
+    found = sim.run([fill], soon(300), branches=[[write, read], [read], [write]])
+    assert [one.name for one in found] == ["fill", "write", "read", "read", "write"]
+    assert found[:3] == sim.run([fill, write, read], soon(300))
+    assert found[3:4] == sim.run([fill, read], soon(300))[1:]
+    assert found[3] != found[2]
+    assert found[4] == found[1]
+
+
 def test_a_seed_decides_everything(executor: LocalExecutor) -> None:
     profile = load_profile("sata-hdd")
     first, again, other = (
@@ -187,6 +200,7 @@ def document(**changes: Any) -> str:
         (document(bytes=1000), "bytes 1000"),
         (document(sector_bytes=520), "sector_bytes 520"),
         (document(experiments=[{"kind": "idle", "name": "x", "seconds": 0}]), 'experiment "x": seconds 0'),
+        (document(branches=[[], [{"kind": "idle", "name": "y", "seconds": 0}]]), 'experiment "y": seconds 0'),
     ],
 )
 def test_bad_input_is_one_line(text: str, said: str) -> None:

@@ -7,8 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from rackloop.lab import load_profile
 from rackloop_cli.main import main
+from rackloop_drivers.host import LocalExecutor
+from rackloop_models.client import Setup, StoreOutcome, stores
+from rackloop_models.drives import DriveSim, State
+from tests.deadlines import soon
 
+SMALL_BYTES = 1 << 28
 SHORT = ("--clients", "2", "--records", "4000", "--seconds", "0.02", "--warm-up", "0.02")
 
 
@@ -58,6 +64,17 @@ def test_a_seed_gives_the_same_again(capsys: pytest.CaptureFixture[str]) -> None
         assert main(["model", "store", *SHORT, "--scheduler", "none", "--seed", seed, "--json"]) == 0
         found.append(json.loads(capsys.readouterr().out)["rows"])
     assert found[0] == found[1] != found[2]
+
+
+def test_what_others_did_before_changes_nothing(executor: LocalExecutor) -> None:
+    setup = Setup(mix="a", clients=2, records=4000, depth=8, seconds=0.02, warm_up_s=0.02)
+    sim = DriveSim(executor, load_profile("nvme-ssd"), size_bytes=SMALL_BYTES, seed=1, drives=4)
+
+    def last_of(*schedulers: str) -> StoreOutcome:
+        kinds = {name: {"kind": name} for name in schedulers}
+        return stores(sim, setup, kinds, State.FRAGMENTED, soon(60))[-1]
+
+    assert last_of("parda") == last_of("none", "parda")
 
 
 def test_mixes_and_seeds_are_rows_of_their_own_and_figures_their_means(

@@ -7,9 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from rackloop.lab import load_profile
 from rackloop_cli.main import main
+from rackloop_drivers.host import LocalExecutor
+from rackloop_models.drives import Depth, DriveSim
+from rackloop_models.tenancy import CONDITIONS, Condition, Outcome, Scenario, TenantKind, Timing, measured
+from tests.deadlines import soon
 
 SHORT = ("--tenants", "4", "--seconds", "0.05", "--warm-up", "0.05")
+SMALL_BYTES = 1 << 28
 CLEAN = ("--scenario", "sizes", "--condition", "clean", *SHORT)
 
 
@@ -61,6 +67,19 @@ def test_a_seed_gives_the_same_again(capsys: pytest.CaptureFixture[str]) -> None
         assert main(["model", "tenancy", *CLEAN, "--scheduler", "gimbal", "--seed", seed, "--json"]) == 0
         found.append(json.loads(capsys.readouterr().out)["rows"])
     assert found[0] == found[1] != found[2]
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_what_others_did_before_changes_nothing(executor: LocalExecutor, condition: Condition) -> None:
+    writer = TenantKind(name="writer", block_bytes=4096, arrivals=Depth(8), read_percent=0.0)
+    scenario = Scenario("writers", condition, (writer,))
+    sims = {1: DriveSim(executor, load_profile("nvme-ssd"), size_bytes=SMALL_BYTES, seed=1)}
+
+    def last_of(*schedulers: str) -> Outcome:
+        kinds = {name: {"kind": name} for name in schedulers}
+        return measured(sims, (scenario,), (2,), kinds, Timing(0.01, 0.05), soon(60), lambda *_: None)[-1]
+
+    assert last_of("gimbal") == last_of("none", "parda", "gimbal")
 
 
 TIGHT = """\

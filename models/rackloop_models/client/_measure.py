@@ -11,19 +11,9 @@ import numpy as np
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput
 from rackloop_models.client._cells import Cell, Setup, cells
-from rackloop_models.drives import (
-    PREPARATIONS,
-    REST,
-    BlobStoreResult,
-    DriveSim,
-    Experiment,
-    Sanitize,
-    State,
-    StoreClientResult,
-)
+from rackloop_models.drives import BlobStoreResult, DriveSim, State, StoreClientResult, on_prepared
 from rackloop_oracles.fairness import f_util, jain_index
 
-_AS_NEW = Sanitize(name="as new")
 _LONGER = "measure for longer, or give the scheduler other parameters"
 
 
@@ -69,20 +59,14 @@ class StoreOutcome:
 def stores(
     sim: DriveSim, setup: Setup, schedulers: Mapping[str, Mapping[str, Any]], state: State, deadline: Deadline
 ) -> tuple[StoreOutcome, ...]:
-    """Every cell on the drives of ``sim``, prepared to ``state``.
+    """Every cell on the drives of ``sim`` in ``state``, which no other cell has changed.
 
-    Filled drives are as new for each cell; others are prepared once, and cells follow each other on them, since
-    fragmenting takes longer than all else. Raises as DriveSim.run, and BadInput where no client completes an operation.
+    Raises as DriveSim.run, and BadInput where no client completes an operation.
     """
     planned = cells(schedulers)
     alone = Cell("none", {"kind": "none"}).experiment(setup, 1)
     acts = [alone, *(cell.experiment(setup) for cell in planned)]
-    experiments: list[Experiment] = [*PREPARATIONS[state]]
-    for number, act in enumerate(acts):
-        if number and state is State.FILLED:
-            experiments += [_AS_NEW, *PREPARATIONS[state]]
-        experiments += [REST, act]
-    found = [one for one in sim.run(experiments, deadline) if isinstance(one, BlobStoreResult)]
+    found = [one for one in on_prepared(sim, state, acts, deadline) if isinstance(one, BlobStoreResult)]
     most = found[0].clients[0].operations_per_s
     if not most:
         raise BadInput(

@@ -93,3 +93,4 @@ from rackloop_models.drives._trials import REST as REST
 from rackloop_models.drives._trials import State as State
 from rackloop_models.drives._trials import iops as iops
 from rackloop_models.drives._trials import mean_latency_s as mean_latency_s
+from rackloop_models.drives._trials import on_prepared as on_prepared

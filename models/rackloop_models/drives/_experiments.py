@@ -123,12 +123,16 @@ Experiment = Load | Seek | SequentialRead | Steps | Tenants | Box | BlobStore | 
 
 @dataclass(frozen=True)
 class Document:
-    """The input of drivesim: alike drives and the experiments they go through, in this order."""
+    """The input of drivesim: alike drives and the experiments they go through, in this order.
+
+    Each of ``branches`` is further experiments, on copies of the drives as these have left them.
+    """
 
     timing: dict[str, Any]
     bytes: int
     sector_bytes: int
     seed: int
     experiments: tuple[Experiment, ...]
+    branches: tuple[tuple[Experiment, ...], ...] = ()
     drives: int = 1
     schema: Literal[1] = 1

@@ -66,8 +66,17 @@ class DriveSim:
         """The size of the drives."""
         return self._size_bytes
 
-    def run(self, experiments: Sequence[Experiment], deadline: Deadline) -> tuple[Result, ...]:
-        """Put new drives through ``experiments``; a result for each.
+    def run(
+        self,
+        experiments: Sequence[Experiment],
+        deadline: Deadline,
+        *,
+        branches: Sequence[Sequence[Experiment]] = (),
+    ) -> tuple[Result, ...]:
+        """Put new drives through ``experiments``; a result for each, then for each of each of the ``branches``.
+
+        A branch is of further experiments, on drives in the state in which ``experiments`` have left them: what one
+        does, another does not find.
 
         Raises BadInput where the model refuses its parameters or an experiment, ToolError where drivesim fails, and
         DeadlineExceeded.
@@ -78,6 +87,7 @@ class DriveSim:
             sector_bytes=self._profile.sector_bytes,
             seed=self._seed,
             experiments=tuple(experiments),
+            branches=tuple(tuple(branch) for branch in branches),
             drives=self._drives,
         )
         text = _DOCUMENT.dump_json(document, exclude_none=True).decode()
@@ -90,8 +100,9 @@ class DriveSim:
             results = tuple(_RESULT.validate_json(line) for line in done.stdout.splitlines())
         except ValidationError as error:
             raise ProtocolError(f"drivesim printed what is no result: {error}") from error
-        if len(results) != len(document.experiments):
-            raise ProtocolError(f"drivesim gave {len(results)} results for {len(document.experiments)} experiments")
+        asked = len(document.experiments) + sum(map(len, document.branches))
+        if len(results) != asked:
+            raise ProtocolError(f"drivesim gave {len(results)} results for {asked} experiments")
         for result in results:
             if self._record is not None and isinstance(result, TenantsResult | BoxResult):
                 self._record(self._seed, result)

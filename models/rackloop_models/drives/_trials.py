@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
 
+from rackloop.clock import Deadline
 from rackloop_models.drives._box import BoxResult
 from rackloop_models.drives._experiments import Experiment, Idle, Load
 from rackloop_models.drives._measured import known
 from rackloop_models.drives._results import LoadResult, Result, SeekResult
 from rackloop_models.drives._shapes import Depth, Passes
+from rackloop_models.drives._simulation import DriveSim
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -54,6 +56,15 @@ PREPARATIONS: dict[State, tuple[Experiment, ...]] = {
 }
 # Longer than any model destages or collects garbage once the host leaves it alone.
 REST = Idle(name="rest", seconds=10)
+
+
+def on_prepared(sim: DriveSim, state: State, acts: Sequence[Experiment], deadline: Deadline) -> tuple[Result, ...]:
+    """The result of each of ``acts``, on drives in ``state`` that no other has changed. Raises as DriveSim.run.
+
+    The drives are prepared once, for fragmenting takes longer than all else, and copied for each.
+    """
+    prepared = (*PREPARATIONS[state], REST)
+    return sim.run(prepared, deadline, branches=[(act,) for act in acts])[len(prepared) :]
 
 
 @dataclass(frozen=True)

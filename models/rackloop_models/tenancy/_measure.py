@@ -11,18 +11,15 @@ from typing import Any
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput
 from rackloop_models.drives import (
-    PREPARATIONS,
     QUANTILES,
-    REST,
     DriveSim,
-    Experiment,
     Figures,
     Latency,
-    Sanitize,
     State,
     TenantLoad,
     Tenants,
     TenantsResult,
+    on_prepared,
 )
 from rackloop_models.tenancy._distribution import Buckets, Exceedance, exceedance, merged
 from rackloop_models.tenancy._scenarios import Condition, Scenario
@@ -30,7 +27,6 @@ from rackloop_models.tenancy._shares import Figure, Shares, shares_of
 from rackloop_oracles.fairness import Terms, standalone_maximum
 
 STATES: dict[Condition, State] = {"clean": State.FILLED, "fragmented": State.FRAGMENTED}
-_AS_NEW = Sanitize(name="as new")
 
 Progress = Callable[[int, int], None]
 
@@ -170,7 +166,7 @@ def _run(
     deadline: Deadline,
     progress: Progress,
 ) -> dict[_Cell, TenantsResult]:
-    """All cells: fragmented drives are fragmented once for each number of tenants, clean ones are as new for each."""
+    """All cells, each on a drive that no other has changed; those of a life are on copies of one that was prepared."""
     lives: dict[tuple[Any, ...], list[_Cell]] = {}
     for cell in cells:
         state = STATES[cell.scenario.condition]
@@ -201,12 +197,8 @@ def _live(
     timing: Timing,
     deadline: Deadline,
 ) -> dict[_Cell, TenantsResult]:
-    experiments: list[Experiment] = [*PREPARATIONS[state]]
-    for number, cell in enumerate(life):
-        if number and state is not State.FRAGMENTED:
-            experiments += [_AS_NEW, *PREPARATIONS[state]]
-        experiments += [REST, _experiment(cell, schedulers, timing)]
-    results = [result for result in sim.run(experiments, deadline) if isinstance(result, TenantsResult)]
+    acts = [_experiment(cell, schedulers, timing) for cell in life]
+    results = [one for one in on_prepared(sim, state, acts, deadline) if isinstance(one, TenantsResult)]
     return dict(zip(life, results, strict=True))
 
 

@@ -14,10 +14,12 @@ from rackloop_models.client import Cell, Setup, StoreOutcome, store_claims, stor
 from rackloop_models.drives import (
     BlobStore,
     BlobStoreResult,
+    Done,
     DriveSim,
     Experiment,
     Latency,
     Operations,
+    Result,
     State,
     StoreClientResult,
 )
@@ -49,10 +51,12 @@ class Box:
     def __init__(self, *rates: float) -> None:
         self._rates = rates
 
-    def run(self, experiments: list[Experiment], _deadline: Deadline) -> list[BlobStoreResult]:
-        """A result for each experiment with stores."""
-        acts = [act for act in experiments if isinstance(act, BlobStore)]
-        return [
+    def run(
+        self, experiments: list[Experiment], _deadline: Deadline, *, branches: list[tuple[BlobStore]]
+    ) -> list[Result]:
+        """A result for each experiment, of which each with stores has drives of its own."""
+        done: list[Result] = [Done(kind="idle", name=act.name, end_s=0.0) for act in experiments]
+        return done + [
             BlobStoreResult(
                 kind="blobstore",
                 name=act.name,
@@ -63,7 +67,7 @@ class Box:
                 clients=tuple(replace(CLIENT, operations_per_s=rate) for _ in act.clients),
                 drives=(),
             )
-            for act, rate in zip(acts, self._rates, strict=True)
+            for (act,), rate in zip(branches, self._rates, strict=True)
         ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -52,6 +53,11 @@ def figures(bytes_per_s: float, p99_9: int, requests: int = 10_000) -> dict[str,
     return {"requests": requests, "bytes": 1, "iops": 1.0, "bytes_per_s": bytes_per_s, "latency_ns": latency}
 
 
+def acts_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """All experiments of a document, in the order of their results."""
+    return [*document["experiments"], *chain.from_iterable(document["branches"])]
+
+
 @dataclass
 class Host(RunOnlyExecutor):
     """A drivesim whose tenants get 10 MB/s, one in two of them 30 under any scheduler but the first.
@@ -67,7 +73,7 @@ class Host(RunOnlyExecutor):
         assert deadline is SOON
         document = json.loads(stdin)
         self.documents.append(document)
-        lines = [json.dumps(self._answer(experiment)) for experiment in document["experiments"]]
+        lines = [json.dumps(self._answer(experiment)) for experiment in acts_of(document)]
         return Completed(tuple(argv), 0, "\n".join(lines), "")
 
     def _answer(self, experiment: dict[str, Any]) -> dict[str, Any]:
@@ -178,17 +184,17 @@ def test_a_demand_is_bounded_unless_it_asks_for_all_the_time(changes: dict[str, 
     assert kind.terms("gimbal", warm_up_s=1.0) == Terms(is_bounded=is_bounded)
 
 
-def test_a_clean_drive_is_made_anew_for_each_run_and_a_fragmented_one_is_kept() -> None:
+def test_each_run_is_on_a_copy_of_a_drive_that_was_prepared_once() -> None:
     host = Host()
     outcomes_of(host, SIZES, BY_NAME["sizes", "fragmented"], BY_NAME["writes-4k", "fragmented"])
-    acts = [[act["name"] for act in document["experiments"]] for document in host.documents]
-    clean = next(names for names in acts if "overwrite" not in names)
-    fragmented = next(names for names in acts if "overwrite" in names)
-    assert len(acts) == 2
-    assert clean.count("fill") == 4
-    assert fragmented.count("overwrite") == 1
+    assert len(host.documents) == 2
+    for document in host.documents:
+        prepared = [act["name"] for act in document["experiments"]]
+        assert prepared in (["fill", "rest"], ["fill", "overwrite", "rest"])
+        assert {len(branch) for branch in document["branches"]} == {1}
+    clean = next(document for document in host.documents if len(document["experiments"]) == 2)
     # Each kind alone, then all through each scheduler.
-    assert [name for name in clean if name.startswith("clean sizes")] == [
+    assert [branch[0]["name"] for branch in clean["branches"]] == [
         "clean sizes 4 read-4k alone",
         "clean sizes 4 read-128k alone",
         "clean sizes 4 none",
@@ -200,10 +206,7 @@ def test_a_tenant_alone_has_its_own_load_and_region() -> None:
     host = Host()
     outcomes_of(host, SIZES)
     loads = {
-        act["name"]: act["tenants"]
-        for document in host.documents
-        for act in document["experiments"]
-        if "tenants" in act
+        act["name"]: act["tenants"] for document in host.documents for act in acts_of(document) if "tenants" in act
     }
     (alone,) = loads["clean sizes 4 read-128k alone"]
     assert alone == loads["clean sizes 4 gimbal"][1]
@@ -258,7 +261,7 @@ def test_a_sweep_changes_one_parameter() -> None:
     assert by_slots.lines["write-4k"] == tuple((slots, 48) for slots in (8, 16, 32, 64, 128))
     buffers = [document["timing"]["write_buffer_kib"] for document in host.documents]
     assert buffers == [2048, 4096, 8192, 16384, 32768, 8192]
-    given = [act["scheduler"] for act in host.documents[-1]["experiments"] if act["name"].endswith(("0", "4"))]
+    given = [act["scheduler"] for act in acts_of(host.documents[-1]) if act["name"].endswith(("0", "4"))]
     assert given == [{"kind": "gimbal", "virtual_slots": 8}, {"kind": "gimbal", "virtual_slots": 128}]
 
 
@@ -269,7 +272,7 @@ def test_a_drive_behind_a_box_is_shared_as_one_that_is_not() -> None:
     found = behind_box(sim, hardware, Timing(1.0, 0.5), SOON)
     # One alone gets 10 MB/s, as each of sixteen does without a scheduler; with one every other gets 30.
     assert found.shares == {"none": {"read-4k": 16, "write-4k": 16}, "gimbal": {"read-4k": 16, "write-4k": 48}}
-    boxes = [act for document in host.documents for act in document["experiments"] if act["kind"] == "box"]
+    boxes = [act for document in host.documents for act in acts_of(document) if act["kind"] == "box"]
     assert [len(act["tenants"]) for act in boxes] == [1, 1, 16, 16]
     assert all(act["hardware"]["cores"]["count"] == 4 for act in boxes)
 

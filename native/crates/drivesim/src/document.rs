@@ -28,6 +28,9 @@ pub struct Document {
     pub drives: usize,
     /// Experiments, in this order, on these drives.
     pub experiments: Vec<Experiment>,
+    /// Further ones, each list of them on copies of the drives as the experiments have left them.
+    #[serde(default)]
+    pub branches: Vec<Vec<Experiment>>,
 }
 
 const MOST_DRIVES: usize = 64;
@@ -79,7 +82,11 @@ impl Document {
                 self.drives
             ));
         }
-        for experiment in &self.experiments {
+        for experiment in self
+            .experiments
+            .iter()
+            .chain(self.branches.iter().flatten())
+        {
             experiment
                 .check(self.bytes, self.sector_bytes, self.drives)
                 .map_err(|what| format!("experiment {:?}: {what}", experiment.name()))?;

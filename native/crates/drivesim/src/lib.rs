@@ -60,15 +60,28 @@ pub fn run() -> Result<(), Failure> {
         .map_err(|error| Failure::BadInput(format!("standard input: {error}")))?;
     let document = Document::parse(&text)?;
     let mut drives = document.start();
-    // Each experiment has its own random generator: inserting one before it does not change its load.
-    for (experiment, number) in document.experiments.iter().zip(1..) {
-        let seed = document.seed.wrapping_add(number);
+    run_all(&document.experiments, &mut drives, document.seed)?;
+    let seed = document
+        .seed
+        .wrapping_add(document.experiments.len() as u64);
+    for branch in &document.branches {
+        let mut copies: Vec<Drive> = drives.iter().map(Drive::copy).collect();
+        run_all(branch, &mut copies, seed)?;
+    }
+    Ok(())
+}
+
+/// Run experiments one after the other, and print their results.
+fn run_all(experiments: &[Experiment], drives: &mut [Drive], seed: u64) -> Result<(), Failure> {
+    // Each experiment has its own random generator, by its place: one that takes longer does not change the next.
+    for (experiment, number) in experiments.iter().zip(1..) {
+        let seed = seed.wrapping_add(number);
         if let Experiment::Box(tenants) = experiment {
-            print(&line(&boxes::run(tenants, &mut drives, seed)?));
+            print(&line(&boxes::run(tenants, drives, seed)?));
             continue;
         }
         if let Experiment::BlobStore(store) = experiment {
-            print(&line(&blob_store::run(store, &mut drives, seed)?));
+            print(&line(&blob_store::run(store, drives, seed)?));
             continue;
         }
         // Drives are alike, and so is what they go through; the result is that of the first.

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use crate::testing::InOrder;
     use racksim::Request;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::cell::Cell;
 
     const BYTES: u64 = 1 << 30;
     const REVOLUTION_NS: u64 = 8_333_333;
@@ -168,10 +168,10 @@ mod tests {
 
     /// A platter that turns, with an arm that takes 1 ms and 10 ms more for the whole stroke; a write takes 500 us more.
     fn drive() -> Drive {
-        let arm = AtomicU64::new(0);
+        let arm = Cell::new(0_u64);
         let cost_ns = move |request: &Request, begins_ns: u64| {
             let to = request.io.offset;
-            let far = arm.swap(to, Ordering::Relaxed).abs_diff(to) as f64 / BYTES as f64;
+            let far = arm.replace(to).abs_diff(to) as f64 / BYTES as f64;
             let seek_ns = if far > 0.0 {
                 1_000_000 + (far * 1e7) as u64
             } else {

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use racksim::{Completion, Kind, Request, Service};
 
 /// Serves one request after the other, each for the time that `cost_ns` says of it at its beginning.
+#[derive(Clone)]
 pub struct InOrder<F> {
     cost_ns: F,
     free_ns: u64,
@@ -21,7 +22,7 @@ impl<F: Fn(&Request, u64) -> u64> InOrder<F> {
     }
 }
 
-impl<F: Fn(&Request, u64) -> u64 + Send> Service for InOrder<F> {
+impl<F: Fn(&Request, u64) -> u64 + Clone + Send + 'static> Service for InOrder<F> {
     fn submit(&mut self, request: &Request, now_ns: u64) {
         let begins_ns = self.free_ns.max(now_ns);
         self.free_ns = begins_ns + (self.cost_ns)(request, begins_ns);
@@ -51,6 +52,10 @@ impl<F: Fn(&Request, u64) -> u64 + Send> Service for InOrder<F> {
         self.queue.clear();
     }
 
+    fn copy(&self) -> Box<dyn Service> {
+        Box::new(self.clone())
+    }
+
     fn sanitize(&mut self, _now_ns: u64) {}
 }
 
@@ -70,6 +75,10 @@ impl Service for Dead {
     fn advance(&mut self, _now_ns: u64, _completions: &mut Vec<Completion>) {}
 
     fn cut_power(&mut self, _now_ns: u64) {}
+
+    fn copy(&self) -> Box<dyn Service> {
+        Box::new(Self)
+    }
 
     fn sanitize(&mut self, _now_ns: u64) {}
 }

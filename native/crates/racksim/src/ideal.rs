@@ -3,7 +3,7 @@
 use crate::{Completion, Request, Service};
 
 /// Completes every request at the moment it is submitted.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Ideal {
     done: Vec<Completion>,
 }
@@ -27,6 +27,10 @@ impl Service for Ideal {
 
     fn cut_power(&mut self, _now_ns: u64) {
         self.done.clear();
+    }
+
+    fn copy(&self) -> Box<dyn Service> {
+        Box::new(self.clone())
     }
 
     fn sanitize(&mut self, _now_ns: u64) {}

@@ -77,6 +77,9 @@ pub trait Service: Send {
     /// Lose every request, cached write and queue, as when power is cut; what flash or platters hold stays.
     fn cut_power(&mut self, now_ns: u64);
 
+    /// A model in the same state, down to its chance, that goes on by itself from here.
+    fn copy(&self) -> Box<dyn Service>;
+
     /// Reset the drive to its state as delivered: all data is discarded. It has no requests
     /// then.
     fn sanitize(&mut self, now_ns: u64);

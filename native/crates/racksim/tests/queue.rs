@@ -13,7 +13,7 @@ const READ: Io = Io {
 };
 
 /// Serves one request after the other, each for a microsecond, and cannot read sector 7.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Fifo {
     queue: Vec<Completion>,
     sanitized: u64,
@@ -50,6 +50,10 @@ impl Service for Fifo {
 
     fn cut_power(&mut self, _now_ns: u64) {
         self.queue.clear();
+    }
+
+    fn copy(&self) -> Box<dyn Service> {
+        Box::new(self.clone())
     }
 
     fn sanitize(&mut self, _now_ns: u64) {

@@ -1,7 +1,7 @@
 //! The track buffer of reads.
 
 /// The track buffer: a few segments, each the end of a sequential stream; the one least recently used goes first.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct TrackBuffer {
     segments: Vec<Segment>,
     most: usize,

@@ -10,7 +10,7 @@ use crate::{Completion, Kind, Request, Ticket};
 ///
 /// Commands are decoded one after the other, as many as the queue depth at a time. A flush is a barrier, as ATA's
 /// non-queued FLUSH CACHE is: it is decoded once all before it is complete, and nothing else until it is complete.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct HostPort {
     depth: u32,
     overhead_ns: u64,

@@ -12,7 +12,7 @@ use super::HddParameters;
 use crate::OnReadError;
 
 /// The moving parts. The platters' angle is a function of time alone.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Mechanics {
     geometry: Geometry,
     arm: Arm,

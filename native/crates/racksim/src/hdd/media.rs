@@ -6,7 +6,7 @@ use super::shingles::{Piece, Shingles};
 use super::HddParameters;
 
 /// The mapping of logical bytes to the media: linear, or that of a shingled drive.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Media {
     /// Logical bytes.
     pub(super) bytes: u64,

@@ -35,7 +35,7 @@ pub use seek::SeekCurve;
 /// Of the queued commands that need the media it serves the one with the shortest positioning time, unless another
 /// has waited too long. Written data goes to the media in the same way, once the drive is idle, its cache is full or
 /// a flush asks for it. All times are exact to the nanosecond and come from the parameters and the seed alone.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Hdd {
     parameters: HddParameters,
     port: HostPort,
@@ -212,6 +212,10 @@ impl Service for Hdd {
         self.work = Work::Nothing;
         self.idle_since_ns = None;
         self.in_background = false;
+    }
+
+    fn copy(&self) -> Box<dyn Service> {
+        Box::new(self.clone())
     }
 
     /// Requests in progress are completed all the same.

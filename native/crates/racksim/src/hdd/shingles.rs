@@ -25,7 +25,7 @@ pub(super) struct Piece {
 
 /// The state of the bands and of the media cache, which lies on the outermost tracks, before the bands. Bands and
 /// logical bytes belong together for good (static mapping, as found by Aghayev and Desnoyers, "Skylight", FAST 2015).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Shingles {
     bytes: u64,
     band_bytes: u64,

@@ -14,7 +14,7 @@ const ROUNDING_NS: u64 = 1000;
 
 /// The sequence of units that fail to read. Each fails independently with the same probability; only the distances
 /// between failures are drawn.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct WeakSectors {
     distance: Option<Geometric>,
     revolutions: Uniform<u64>,

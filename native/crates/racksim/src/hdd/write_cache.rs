@@ -9,7 +9,7 @@ const AT_ONCE: u64 = 1 << 20;
 const CONSIDERED: usize = 16;
 
 /// Dirty ranges by their start; those that touch are one.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct WriteCache {
     dirty: BTreeMap<u64, u64>,
     /// The range being written to the media.

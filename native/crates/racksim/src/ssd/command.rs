@@ -6,7 +6,7 @@ use super::geometry::UNIT_BYTES;
 use crate::{Io, Ticket};
 
 /// A request in progress.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Command {
     pub ticket: Ticket,
     pub io: Io,

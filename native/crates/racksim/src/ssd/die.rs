@@ -19,7 +19,7 @@ pub(super) struct PageRead {
 }
 
 /// A row of host data on its way into flash.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Row {
     pub block: u32,
     /// Units of host data; the rest is padding.
@@ -50,7 +50,7 @@ pub(super) enum Work {
     Collect(Step),
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Die {
     pub work: Option<Work>,
     pub reads: VecDeque<PageRead>,

@@ -49,7 +49,7 @@ struct DieBlocks {
 
 /// A page-mapped translation layer with units of 4 KiB. Its tables are zero until used, so the memory of what was
 /// never written is never touched.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Ftl {
     geometry: Geometry,
     /// By unit: its address plus one, or 0.

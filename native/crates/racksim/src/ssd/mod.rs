@@ -54,7 +54,7 @@ pub struct FlashWork {
 /// when there is room. `WriteZeroes` is served as a trim of the 4 KiB units that it covers. When power is cut without
 /// power-loss protection, what was in the buffer reads as though never written. Requests in progress end when the
 /// drive is sanitized.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Ssd {
     parameters: SsdParameters,
     costs: Costs,
@@ -270,6 +270,10 @@ impl Service for Ssd {
         self.run_to(now_ns);
         self.completions.clear();
         self.halt();
+    }
+
+    fn copy(&self) -> Box<dyn Service> {
+        Box::new(self.clone())
     }
 
     fn sanitize(&mut self, now_ns: u64) {

@@ -13,7 +13,7 @@ const STREAMS: usize = 16;
 pub(super) const AHEAD: usize = usize::MAX;
 
 /// A page that is read ahead.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Page {
     /// It is in memory.
     Here,
@@ -24,7 +24,7 @@ enum Page {
 }
 
 /// A sequential stream of reads.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Stream {
     number: u64,
     /// The unit that its next read begins with.
@@ -36,7 +36,7 @@ struct Stream {
 }
 
 /// The streams, and what was read ahead of them.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct ReadAhead {
     /// Units that are read ahead; 0 for none.
     units: u32,

@@ -53,7 +53,7 @@ const NEVER: u128 = u128::MAX;
 /// A die has one event at most, and most others come in order: so there is a queue for each series, a heap for what is
 /// out of order, and a tournament between the dies. Finding the next event takes no comparison whose outcome a processor
 /// could only guess.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Timeline {
     /// The key of the first event of each series, out of order, and of the dies.
     first: [u128; DIES + 1],

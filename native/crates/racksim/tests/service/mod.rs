@@ -28,6 +28,10 @@ pub fn holds(make: impl Fn(u64) -> Box<dyn Service>) {
         assert_eq!(expected, at_the_end(make(seed), &stream), "a seed, a story");
         assert_eq!(expected, as_asked(make(seed), &stream));
         assert_eq!(expected, too_often(make(seed), &stream));
+        assert_eq!(
+            copied(make(seed), &stream),
+            [expected.clone(), expected.clone()]
+        );
         power_cut(make(seed), &stream);
         sanitized(make(seed), &stream);
         aborted(make(seed), &stream);
@@ -206,6 +210,19 @@ fn too_often(mut drive: Box<dyn Service>, stream: &Stream) -> Vec<Completion> {
     }
     drive.advance(now_ns + LONG_NS, &mut completions);
     completions
+}
+
+/// A drive and its copy from the middle of a stream, which go on without each other.
+fn copied(mut drive: Box<dyn Service>, stream: &Stream) -> [Vec<Completion>; 2] {
+    let (before, after) = stream.requests.split_at(stream.requests.len() / 2);
+    for (at_ns, request) in before {
+        drive.submit(request, *at_ns);
+    }
+    let after = Stream {
+        requests: after.to_vec(),
+    };
+    let copy = drive.copy();
+    [drive, copy].map(|one| at_the_end(one, &after))
 }
 
 /// Nothing submitted before the cut completes after it, and what comes later does.
