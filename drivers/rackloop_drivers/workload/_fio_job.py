@@ -12,7 +12,15 @@ from urllib.parse import quote
 from rackloop.abilities import BlockDevice, WritableDrive
 from rackloop.errors import BadInput, GuardRefused
 from rackloop.seed import stream
-from rackloop_drivers.workload._fio_load import Arrivals, BlockShare, Bursts, block_mix_option, block_mix_problems
+from rackloop_drivers.workload._fio_load import (
+    Arrivals,
+    BlockShare,
+    Bursts,
+    block_mix_option,
+    block_mix_problems,
+    poisson_problems,
+    poisson_rate,
+)
 
 _JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 # A job file has no quoting: these end a value, or are replaced by fio (a comment, $VARIABLE, the next line).
@@ -87,8 +95,9 @@ class FioJob:
     pattern visits every block of it before it comes to one again; without ``random_map`` every draw is independent.
     ``rate_bytes_per_s`` and ``rate_iops`` bound each of ``numjobs`` threads in each direction; ``arrivals`` says when
     the I/Os of ``rate_iops`` are due. While fewer than ``iodepth`` are outstanding that is an open loop: what is due is
-    issued, whatever the device makes of it. ``bursts`` has pauses between stretches of I/O. ``block_mix`` are I/Os of
-    several sizes, in the place of ``block_size_bytes``. ``read_percent`` is the share of reads in a mixed pattern.
+    issued, whatever the device makes of it; of I/Os at random fio keeps some 20,000 a second for each thread.
+    ``bursts`` has pauses between stretches of I/O. ``block_mix`` are I/Os of several sizes, in the place of
+    ``block_size_bytes``. ``read_percent`` is the share of reads in a mixed pattern.
     ``verify`` is a checksum of fio's (``crc32c``, ``sha256``): jobs that write put it into every block and read it
     back, jobs that read check what an earlier job with the same seed, block size and region left. A job that writes
     reads back once it has written all of its region, or each ``verify_backlog`` blocks. ``until_steady`` ends a job
@@ -179,7 +188,8 @@ class FioJob:
         if self.rate_bytes_per_s is not None:
             options["rate"] = str(self.rate_bytes_per_s)
         if self.rate_iops is not None:
-            options["rate_iops"] = str(self.rate_iops)
+            is_random = self.arrivals is Arrivals.POISSON
+            options["rate_iops"] = str(poisson_rate(self.rate_iops) if is_random else self.rate_iops)
         if self.arrivals is not Arrivals.LINEAR:
             options["rate_process"] = str(self.arrivals)
         if self.bursts is not None:
@@ -229,6 +239,8 @@ class FioJob:
         problems += block_mix_problems(self.block_mix)
         if self.arrivals is Arrivals.POISSON and self.rate_iops is None:
             problems.append("arrivals of a Poisson process need rate_iops: how many are due a second")
+        if self.arrivals is Arrivals.POISSON and self.rate_iops is not None and self.rate_iops > 0:
+            problems += poisson_problems(self.rate_iops)
         if self.arrivals is Arrivals.POISSON and self.bursts is not None:
             problems.append("arrivals and bursts both say when an I/O is due: give one")
         if self.block_mix and self.random_map and str(self.rw).startswith("rand"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import expm1
 
 from rackloop.errors import BadInput
 
@@ -12,6 +13,9 @@ _LEAST_BURST_S = 0.001
 _LONGEST_BURST_S = 4000.0
 # As many as fio's bssplit takes for one direction.
 _MOST_SIZES = 64
+_SECOND_US = 1_000_000
+# What a rate at random may differ from the one asked for: less than two runs of fio differ by.
+_RATE_TOLERANCE = 0.01
 
 
 class Arrivals(StrEnum):
@@ -19,6 +23,30 @@ class Arrivals(StrEnum):
 
     LINEAR = "linear"
     POISSON = "poisson"
+
+
+def poisson_rate(rate_iops: int) -> int:
+    """The ``rate_iops`` with which fio comes nearest to so many I/Os a second at random."""
+    next_gap_us = _SECOND_US // rate_iops + 1
+    return min(rate_iops, max(1, _SECOND_US // next_gap_us), key=lambda rate: abs(_kept(rate) - rate_iops))
+
+
+def poisson_problems(rate_iops: int) -> list[str]:
+    """The problem with a rate at random that fio would not keep, as a part of a sentence."""
+    kept = _kept(poisson_rate(rate_iops))
+    if abs(kept / rate_iops - 1) <= _RATE_TOLERANCE:
+        return []
+    said = f"rate_iops is {rate_iops} at random, and fio, whose gaps are whole microseconds, would come to {kept:.0f}"
+    return [f"{said}: it keeps up to 20000 of a thread, spread more over tenants or over numjobs"]
+
+
+def _kept(rate_iops: int) -> float:
+    """The I/Os a second that fio issues at random for a ``rate_iops``, while nothing holds them back.
+
+    It takes the mean gap in whole microseconds and rounds each gap that it draws down to whole ones (usec_for_io).
+    """
+    mean_gap_us = _SECOND_US // rate_iops
+    return _SECOND_US * expm1(1 / mean_gap_us) if mean_gap_us else float("inf")
 
 
 @dataclass(frozen=True, kw_only=True)

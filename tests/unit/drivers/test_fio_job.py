@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import exp
 from typing import Any
 
 import pytest
@@ -127,6 +128,15 @@ def test_a_job_of_so_many_bytes_of_independent_draws() -> None:
     assert not {"time_based", "runtime"} & options.keys()
 
 
+@pytest.mark.parametrize("rate_iops", [999, 6_700, 13_000, 19_000, 20_000])
+def test_a_rate_at_random_is_one_that_fio_keeps(rate_iops: int) -> None:
+    options = replace(READS, rate_iops=rate_iops, arrivals=Arrivals.POISSON).options(run_seed=1)
+    # fio draws from an exponential distribution whose mean is in whole microseconds, and rounds down to them.
+    mean_gap_us = 1_000_000 // int(options["rate_iops"])
+    kept_us = sum(exp(-gap_us / mean_gap_us) for gap_us in range(1, 50 * mean_gap_us))
+    assert 1e6 / kept_us == pytest.approx(rate_iops, rel=0.01)
+
+
 def test_an_open_loop_has_a_rate_and_arrivals_at_random() -> None:
     options = replace(READS, rate_iops=500, arrivals=Arrivals.POISSON, iodepth=64).options(run_seed=1)
     assert (options["rate_iops"], options["rate_process"], options["iodepth"]) == ("500", "poisson", "64")
@@ -228,6 +238,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         {"arrivals": Arrivals.POISSON, "rate_iops": 9, "bursts": Bursts(on_s=1, off_s=1)},
         "arrivals and bursts both say when an I/O is due",
     ),
+    ({"arrivals": Arrivals.POISSON, "rate_iops": 150_000}, "would come to 153565: it keeps up to 20000"),
+    ({"arrivals": Arrivals.POISSON, "rate_iops": 2_000_000}, "would come to 1718282"),
     ({"block_mix": (BlockShare(4096, 60), BlockShare(8192, 39))}, "come to 100 %, not to 99 %"),
     ({"block_mix": (BlockShare(4096, 100), BlockShare(8192, 0))}, "1 to 100 %"),
     ({"block_mix": (BlockShare(4096, 50), BlockShare(4096, 50))}, "each size once"),
