@@ -7,6 +7,7 @@ from statistics import fmean
 
 from rackloop_models.client._cells import Cell
 from rackloop_models.client._measure import StoreOutcome
+from rackloop_models.drives import all_known
 from rackloop_models.tenancy import Claim
 
 _GIMBAL = "gimbal"
@@ -36,9 +37,8 @@ def _throughput(outcomes: Sequence[StoreOutcome]) -> float | None:
 
 
 def _tail_ns(outcomes: Sequence[StoreOutcome]) -> float | None:
-    found = [one.mean_get_ns("p99_9") for one in outcomes]
-    known = [value for value in found if value is not None]
-    return fmean(known) if len(known) == len(found) else None
+    found = all_known(one.mean_get_ns("p99_9") for one in outcomes)
+    return fmean(found) if found else None
 
 
 def _claim(

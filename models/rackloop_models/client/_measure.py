@@ -11,7 +11,7 @@ import numpy as np
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput
 from rackloop_models.client._cells import Cell, Setup, cells
-from rackloop_models.drives import BlobStoreResult, DriveSim, State, StoreClientResult, on_prepared
+from rackloop_models.drives import BlobStoreResult, DriveSim, State, StoreClientResult, all_known, on_prepared
 from rackloop_oracles.fairness import f_util, jain_index
 
 _LONGER = "measure for longer, or give the scheduler other parameters"
@@ -39,9 +39,8 @@ class StoreOutcome:
 
     def _gets_ns(self, quantile: str) -> list[float]:
         """Of each client; empty where one completed none, which waited longer than is known."""
-        found = [one.gets.latency_ns for one in self.clients]
-        known = [float(getattr(latency, quantile)) for latency in found if latency is not None]
-        return known if len(known) == len(found) else []
+        found = all_known(one.gets.latency_ns for one in self.clients)
+        return [float(getattr(latency, quantile)) for latency in found]
 
     @property
     def second_replica_share(self) -> float | None:

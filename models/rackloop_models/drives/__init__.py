@@ -51,6 +51,7 @@ from rackloop_models.drives._interference import random_load as random_load
 from rackloop_models.drives._measured import Figures as Figures
 from rackloop_models.drives._measured import Interval as Interval
 from rackloop_models.drives._measured import Latency as Latency
+from rackloop_models.drives._measured import all_known as all_known
 from rackloop_models.drives._measured import known as known
 from rackloop_models.drives._quantiles import QUANTILES as QUANTILES
 from rackloop_models.drives._quantiles import REQUESTS_BEYOND as REQUESTS_BEYOND
@@ -72,6 +73,7 @@ from rackloop_models.drives._shapes import Region as Region
 from rackloop_models.drives._shapes import Requests as Requests
 from rackloop_models.drives._shapes import Seconds as Seconds
 from rackloop_models.drives._simulation import DriveSim as DriveSim
+from rackloop_models.drives._simulation import Record as Record
 from rackloop_models.drives._tables import TABLES as TABLES
 from rackloop_models.drives._tables import Recorded as Recorded
 from rackloop_models.drives._tables import TenantTables as TenantTables

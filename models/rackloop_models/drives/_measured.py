@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
 from rackloop.errors import ProtocolError
 
 T = TypeVar("T")
+
+
+def all_known(values: Iterable[T | None]) -> list[T]:
+    """The values where each is known, else none of them: one that is missing could be the worst."""
+    found = list(values)
+    known = [value for value in found if value is not None]
+    return known if len(known) == len(found) else []
 
 
 @dataclass(frozen=True)

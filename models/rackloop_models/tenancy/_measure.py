@@ -19,6 +19,7 @@ from rackloop_models.drives import (
     TenantLoad,
     Tenants,
     TenantsResult,
+    all_known,
     on_prepared,
 )
 from rackloop_models.tenancy._distribution import Buckets, Exceedance, exceedance, merged
@@ -97,9 +98,8 @@ class Outcome:
 
         None where one of them completed too few requests with some seed: it may have waited longer than is known.
         """
-        found = [tenant.quantile_ns(quantile) for tenant in self.tenants if kind in (None, tenant.kind)]
-        known = [value for value in found if value is not None]
-        return max(known) if known and len(known) == len(found) else None
+        found = (tenant.quantile_ns(quantile) for tenant in self.tenants if kind in (None, tenant.kind))
+        return max(all_known(found), default=None)
 
 
 @dataclass(frozen=True)
@@ -268,8 +268,8 @@ def _alone(kind: str, cell: _Cell, found: Mapping[_Cell, TenantsResult]) -> floa
 
 def _latency(found: Sequence[Latency | None]) -> Latency | None:
     """The mean of each quantile over the seeds; None where a seed has none."""
-    known = [one for one in found if one is not None]
-    if len(known) < len(found):
+    known = all_known(found)
+    if not known:
         return None
     means = {field.name: _mean([getattr(one, field.name) for one in known]) for field in fields(Latency)}
     whole = {name: round(mean) for name, mean in means.items() if name != "mean"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rackloop_cli.model.tenancy_files import _time_lines
-from rackloop_cli.model.tenancy_results import Found, TenancyRequest
+from rackloop_cli.model.tenancy_results import Series, Sweeps, TenancyRequest, TenancyResults
 from rackloop_models.tenancy import TimeLine
 
 FIVE_SEEDS = TenancyRequest(
@@ -27,7 +27,16 @@ FIVE_SEEDS = TenancyRequest(
 def test_gimbal_over_time_is_of_one_seed_and_has_a_time_of_its_own() -> None:
     points = ((0.0, 1.0), (4.0, 2.0))
     lines = (TimeLine("clean", {"reads": points}, {"reads": points}, points),)
-    found = Found("nvme-ssd", "a drive", 4 << 30, FIVE_SEEDS, (), (), (), lines, (), None, (), ())
+    found = TenancyResults(
+        profile="nvme-ssd",
+        like="a drive",
+        size_bytes=4 << 30,
+        request=FIVE_SEEDS,
+        outcomes=(),
+        claims=(),
+        series=Series(time_lines=lines),
+        sweeps=Sweeps(),
+    )
     caption = " ".join(" ".join(text.get_text() for text in _time_lines(found).texts).split())
     assert caption.endswith("writers of 4 KiB from 1 s to 3 s. nvme-ssd, 4 GiB, seed 1, in virtual time.")
     assert "after" not in caption

@@ -22,6 +22,7 @@ from rackloop_cli.shared.output import each_once, make_directory, say, write_fil
 from rackloop_cli.shared.tables import print_whole, table_of_figures
 from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.storage_switch import SCHEDULERS, scheduler_of
+from rackloop_models.drives import QUANTILES, all_known
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 MIXES = ("a", "b", "c", "d", "e", "f")
 DRIVES = 4
 _WITHIN_S = 7200.0
-_QUANTILES = {"p50": "p50", "p99": "p99", "p99_9": "p99.9"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,8 +122,8 @@ def rows(runs: Iterable[Run]) -> list[dict[str, Any]]:
             "alone_operations_per_s": one.alone_operations_per_s,
             "f_utils": one.f_utils,
             "jain": one.jain,
-            **{f"get_{name}_ns": one.mean_get_ns(name) for name in _QUANTILES},
-            **{f"worst_get_{name}_ns": one.worst_get_ns(name) for name in _QUANTILES},
+            **{f"get_{name}_ns": one.mean_get_ns(name) for name in QUANTILES},
+            **{f"worst_get_{name}_ns": one.worst_get_ns(name) for name in QUANTILES},
             "second_replica_share": one.second_replica_share,
             "write_amplification": [client.write_amplification for client in one.clients],
             "read_amplification": [client.read_amplification for client in one.clients],
@@ -155,9 +155,8 @@ def _by_mix(runs: Iterable[Run]) -> dict[str, dict[Cell, list[StoreOutcome]]]:
 
 def _mean(outcomes: Iterable[StoreOutcome], figure: Callable[[StoreOutcome], float | None]) -> float | None:
     """The mean over seeds; None where one has no figure."""
-    values = [figure(one) for one in outcomes]
-    known = [value for value in values if value is not None]
-    return fmean(known) if known and len(known) == len(values) else None
+    values = all_known(figure(one) for one in outcomes)
+    return fmean(values) if values else None
 
 
 def _rate(outcomes: Iterable[StoreOutcome]) -> float:
@@ -179,11 +178,19 @@ def _caption(request: StoreRequest, mixes: Sequence[str]) -> str:
 
 
 def _print(cells: Mapping[Cell, Sequence[StoreOutcome]], caption: str) -> None:
-    names = ("scheduler", "operations/s", "to the first", "f-Util", "Jain", *_QUANTILES.values(), "second replica")
+    names = (
+        "scheduler",
+        "operations/s",
+        "to the first",
+        "f-Util",
+        "Jain",
+        *(one.shown for one in QUANTILES.values()),
+        "second replica",
+    )
     table = table_of_figures(*names, left={"scheduler"}, title=caption)
     first = _rate(next(iter(cells.values())))
     for cell, outcomes in cells.items():
-        latencies = (_get_ns(outcomes, name) for name in _QUANTILES)
+        latencies = (_get_ns(outcomes, name) for name in QUANTILES)
         f_utils = [f_util for one in outcomes for f_util in one.f_utils]
         share = _mean(outcomes, lambda one: one.second_replica_share)
         table.add_row(
@@ -223,7 +230,7 @@ def _figure(found: Mapping[str, Mapping[Cell, Sequence[StoreOutcome]]], caption:
     panels = []
     for mix, cells in found.items():
         quantiles = {
-            cell: {shown: value / 1e9 for name, shown in _QUANTILES.items() if (value := _get_ns(outcomes, name))}
+            cell: {one.shown: value / 1e9 for name, one in QUANTILES.items() if (value := _get_ns(outcomes, name))}
             for cell, outcomes in cells.items()
         }
         shown = {cell: f"{cell.name}\n{_rate(outcomes) / 1e3:.0f}k/s" for cell, outcomes in cells.items()}

@@ -14,16 +14,26 @@ from rackloop.lab import Profile, load_profile
 from rackloop.names import guess
 from rackloop.units import counted, format_quantity
 from rackloop_cli.model.curves import size_of
-from rackloop_cli.model.tenancy_results import Found, TenancyRequest, claim_rows, rows, verdict, with_interval
+from rackloop_cli.model.tenancy_results import (
+    Series,
+    Sweeps,
+    TenancyRequest,
+    TenancyResults,
+    claim_rows,
+    rows,
+    verdict,
+    with_interval,
+)
 from rackloop_cli.shared.output import each_once, make_directory, print_json, say
 from rackloop_cli.shared.progress import watched
 from rackloop_cli.shared.tables import print_whole, table_of_figures
 from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.storage_switch import SCHEDULERS, scheduler_of
+from rackloop_models.drives import QUANTILES
 
 if TYPE_CHECKING:
-    from rackloop_models.drives import BoxCurves
-    from rackloop_models.tenancy import BehindBox, Outcome, Scenario, Sweep
+    from rackloop_models.drives import DriveSim, Record
+    from rackloop_models.tenancy import Outcome, Scenario, Timing
 
 _COUNTS = (4, 8, 16)
 _WITHIN_S = 3600.0
@@ -33,90 +43,12 @@ _BOX_BYTES = 1 << 30
 
 def tenancy(request: TenancyRequest) -> int:
     """Run everything, print the tables, and write the page and the plots."""
-    from rackloop_models.drives import (
-        BoxResult,
-        DriveSim,
-        Recorded,
-        TenantsResult,
-        box_curves,
-        box_names,
-        load_box,
-        tenant_tables,
-    )
-    from rackloop_models.tenancy import (
-        CONDITIONS,
-        BoxInterference,
-        Timing,
-        behind_box,
-        box_interference,
-        claims,
-        interference,
-        measured,
-        sweeps,
-        time_line,
-    )
+    from rackloop_models.drives import Recorded, tenant_tables
 
-    schedulers = {text: scheduler_of(text, "--scheduler") for text in each_once(request.schedulers or SCHEDULERS)}
-    scenarios = _scenarios(request)
-    counts = each_once(request.counts) or _COUNTS
-    profile, size_bytes, clock = load_profile(request.profile), size_of(request.size), RealClock()
-    if profile.timing["kind"] != "ssd":
-        raise BadInput(
-            f"profile {profile.name} is of kind {profile.timing['kind']}: conditions are of SSDs; name one, as nvme-ssd"
-        )
-    make_directory(request.out)
-    timing = Timing(request.warm_up_s, request.seconds)
-    whole = f"{counted(len(scenarios), 'scenario')}, {counted(len(schedulers), 'scheduler')}"
-    deadline = Deadline.after(clock, _WITHIN_S)
     recorded: list[Recorded] = []
-
-    def record(seed: int, result: TenantsResult | BoxResult) -> None:
-        recorded.append(Recorded(seed, result))
-
-    with LocalExecutor(clock) as executor, watched(whole) as progress:
-        sims = {
-            seed: DriveSim(executor, profile, size_bytes=size_bytes, seed=seed, record=record)
-            for seed in range(request.seed, request.seed + request.seeds)
-        }
-        sim = sims[request.seed]
-        outcomes = measured(sims, scenarios, counts, schedulers, timing, deadline, progress)
-        with_series = request.out is not None
-        conditions = [one for one in CONDITIONS if one in {scenario.condition for scenario in scenarios}]
-        beside = interference(sim, deadline) if with_series else ()
-        lines = tuple(time_line(sim, condition, deadline) for condition in conditions) if with_series else ()
-
-        def other(one: Profile) -> DriveSim:
-            return DriveSim(executor, one, size_bytes=size_bytes, seed=request.seed)
-
-        behind: BehindBox | None = None
-        swept: tuple[Sweep, ...] = ()
-        boxes: tuple[BoxCurves, ...] = ()
-        in_boxes: list[BoxInterference] = []
-        if with_series and request.with_sweeps:
-            from rackloop_models.remote_flash import A72
-
-            behind = behind_box(sim, A72.hardware(_CORES), timing, deadline)
-            swept = sweeps(other, profile, timing, deadline)
-            kinds = [box for box in map(load_box, box_names()) if box.drive == profile.name]
-            boxes = box_curves(executor, kinds, deadline, size_bytes=_BOX_BYTES, seed=request.seed)
-            pair = DriveSim(executor, profile, size_bytes=_BOX_BYTES, seed=request.seed, drives=2)
-            in_boxes += (one for box in kinds for one in box_interference(pair, box, deadline))
-    found = Found(
-        profile.name,
-        profile.like,
-        size_bytes,
-        request,
-        outcomes,
-        claims(outcomes),
-        beside,
-        lines,
-        swept,
-        behind,
-        boxes,
-        in_boxes,
-    )
+    found = _found(request, lambda seed, result: recorded.append(Recorded(seed, result)))
     if request.as_json:
-        print_json(model="tenancy", **found.settings(), rows=rows(outcomes), claims=claim_rows(found.claims))
+        print_json(model="tenancy", **found.settings(), rows=rows(found.outcomes), claims=claim_rows(found.claims))
     else:
         _print(found)
     if request.out is not None:
@@ -126,6 +58,73 @@ def tenancy(request: TenancyRequest) -> int:
         if not request.as_json:
             say(f"{', '.join(names[:-1])} and {names[-1]} are in {request.out}")
     return EXIT_PASS
+
+
+def _found(request: TenancyRequest, record: Record) -> TenancyResults:
+    """Everything that is asked for; ``record`` is told of the results of the scenarios' drives."""
+    from rackloop_models.drives import DriveSim
+    from rackloop_models.tenancy import Timing, claims, measured
+
+    schedulers = {text: scheduler_of(text, "--scheduler") for text in each_once(request.schedulers or SCHEDULERS)}
+    scenarios = _scenarios(request)
+    profile, size_bytes, clock = load_profile(request.profile), size_of(request.size), RealClock()
+    if profile.timing["kind"] != "ssd":
+        raise BadInput(
+            f"profile {profile.name} is of kind {profile.timing['kind']}: conditions are of SSDs; name one, as nvme-ssd"
+        )
+    make_directory(request.out)
+    timing = Timing(request.warm_up_s, request.seconds)
+    whole = f"{counted(len(scenarios), 'scenario')}, {counted(len(schedulers), 'scheduler')}"
+    deadline = Deadline.after(clock, _WITHIN_S)
+    with LocalExecutor(clock) as executor, watched(whole) as progress:
+        sims = {
+            seed: DriveSim(executor, profile, size_bytes=size_bytes, seed=seed, record=record)
+            for seed in range(request.seed, request.seed + request.seeds)
+        }
+        first = sims[request.seed]
+        counts = each_once(request.counts) or _COUNTS
+        outcomes = measured(sims, scenarios, counts, schedulers, timing, deadline, progress)
+        has_files = request.out is not None
+        return TenancyResults(
+            profile=profile.name,
+            like=profile.like,
+            size_bytes=size_bytes,
+            request=request,
+            outcomes=outcomes,
+            claims=claims(outcomes),
+            series=_series(first, scenarios, deadline) if has_files else Series(),
+            sweeps=_sweeps(executor, first, request.seed, timing, deadline)
+            if has_files and request.with_sweeps
+            else Sweeps(),
+        )
+
+
+def _series(sim: DriveSim, scenarios: Sequence[Scenario], deadline: Deadline) -> Series:
+    from rackloop_models.tenancy import CONDITIONS, interference, time_line
+
+    conditions = [one for one in CONDITIONS if one in {scenario.condition for scenario in scenarios}]
+    return Series(
+        interference=interference(sim, deadline),
+        time_lines=[time_line(sim, condition, deadline) for condition in conditions],
+    )
+
+
+def _sweeps(executor: LocalExecutor, sim: DriveSim, seed: int, timing: Timing, deadline: Deadline) -> Sweeps:
+    from rackloop_models.drives import DriveSim, box_curves, box_names, load_box
+    from rackloop_models.remote_flash import A72
+    from rackloop_models.tenancy import behind_box, box_interference, sweeps
+
+    def other(profile: Profile) -> DriveSim:
+        return DriveSim(executor, profile, size_bytes=sim.size_bytes, seed=seed)
+
+    boxes = [box for box in map(load_box, box_names()) if box.drive == sim.profile.name]
+    pair = DriveSim(executor, sim.profile, size_bytes=_BOX_BYTES, seed=seed, drives=2)
+    return Sweeps(
+        behind_box=behind_box(sim, A72.hardware(_CORES), timing, deadline),
+        parameters=sweeps(other, sim.profile, timing, deadline),
+        boxes=box_curves(executor, boxes, deadline, size_bytes=_BOX_BYTES, seed=seed),
+        box_interference=[one for box in boxes for one in box_interference(pair, box, deadline)],
+    )
 
 
 def _scenarios(request: TenancyRequest) -> tuple[Scenario, ...]:
@@ -152,7 +151,7 @@ def _require_known(option: str, asked: Iterable[str], known: Sequence[str]) -> N
             raise BadInput(f"{option} {name}: there is none of that name; {guess(name, known)}")
 
 
-def _print(found: Found) -> None:
+def _print(found: TenancyResults) -> None:
     console = Console()
     console.print(f"[bold]simulated[/bold] {found.profile}, like {found.like}", highlight=False)
     for table in _tables(found.outcomes):
@@ -170,7 +169,7 @@ def _tables(outcomes: Sequence[Outcome]) -> Iterator[Table]:
         groups.setdefault((outcome.scenario, outcome.count), []).append(outcome)
     for (scenario, count), members in groups.items():
         kinds = [f"f-Util {kind.name}" for kind in scenario.kinds]
-        columns = ("scheduler", *kinds, "Jain", "utilisation", "bandwidth", "p50", "p99", "p99.9")
+        columns = ("scheduler", *kinds, "Jain", "utilisation", "bandwidth", *(one.shown for one in QUANTILES.values()))
         title = f"{scenario.name}, {scenario.condition}, {count} tenants"
         table = table_of_figures(*columns, left={"scheduler"}, title=title)
         for outcome in members:
@@ -185,6 +184,6 @@ def _cells(outcome: Outcome) -> Iterator[str]:
     yield with_interval(outcome.jain, 3)
     yield with_interval(outcome.utilisation, 2)
     yield format_quantity(outcome.bytes_per_s, "B/s")
-    for name in ("p50", "p99", "p99_9"):
+    for name in QUANTILES:
         value = outcome.worst_ns(name)
         yield "-" if value is None else format_quantity(value / 1e9, "s")

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rackloop.units import format_quantity
-from rackloop_cli.model.tenancy_results import Found, claim_rows, rows, with_interval
+from rackloop_cli.model.tenancy_results import TenancyResults, claim_rows, rows, with_interval
 from rackloop_cli.shared.output import write_files
-from rackloop_models.drives import REQUESTS_BEYOND
+from rackloop_models.drives import QUANTILES, REQUESTS_BEYOND
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,14 +22,13 @@ if TYPE_CHECKING:
     from rackloop_models.tenancy import BehindBox, Outcome, Scenario, TimeLine
     from rackloop_reports.plots import LinePanel
 
-_QUANTILES = {"p50": "p50", "p99": "p99", "p99_9": "p99.9"}
 # Gimbal, section 2.3: the neighbour's bandwidth by its depth, and the victim's that the ratios there come to.
 _PUBLISHED_NEIGHBOUR = ((1.0, 377e6), (8.0, 1275e6))
 _PUBLISHED_VICTIM = ((1.0, 377e6 / (1 - 0.584)), (8.0, 1275e6 / 3.1))
 _LARGE_READS = "128 KiB reads"
 
 
-def write(out: Path, found: Found) -> list[str]:
+def write(out: Path, found: TenancyResults) -> list[str]:
     """Write everything; returns the names of the files. Raises BadInput where one cannot be written."""
     table = io.StringIO()
     all_rows = rows(found.outcomes)
@@ -44,7 +43,7 @@ def write(out: Path, found: Found) -> list[str]:
         "claims": claim_rows(found.claims),
         "interference": [
             {"neighbour": one.neighbour, "victim": one.victim_points, "neighbours": one.neighbour_points}
-            for one in found.interference
+            for one in found.series.interference
         ],
         "time_lines": [
             {
@@ -53,7 +52,7 @@ def write(out: Path, found: Found) -> list[str]:
                 "latencies": dict(one.latencies),
                 "write_cost": one.write_cost,
             }
-            for one in found.time_lines
+            for one in found.series.time_lines
         ],
         "sweeps": [
             {
@@ -63,17 +62,17 @@ def write(out: Path, found: Found) -> list[str]:
                 "tenants": one.count,
                 "f_util": dict(one.lines),
             }
-            for one in found.sweeps
+            for one in found.sweeps.parameters
         ],
-        "boxes": [asdict(one) for one in found.boxes],
-        "box_interference": [asdict(one) | {"loss": one.loss} for one in found.box_interference],
-        "behind_box": None if found.behind_box is None else {"f_util": dict(found.behind_box.shares)},
+        "boxes": [asdict(one) for one in found.sweeps.boxes],
+        "box_interference": [asdict(one) | {"loss": one.loss} for one in found.sweeps.box_interference],
+        "behind_box": None if found.sweeps.behind_box is None else {"f_util": dict(found.sweeps.behind_box.shares)},
     }
     asked_for = {
-        "sweeps": found.sweeps,
-        "iops-by-cores": found.boxes,
-        "unloaded-latency": found.boxes,
-        "interference-in-boxes": found.box_interference,
+        "sweeps": found.sweeps.parameters,
+        "iops-by-cores": found.sweeps.boxes,
+        "unloaded-latency": found.sweeps.boxes,
+        "interference-in-boxes": found.sweeps.box_interference,
     }
     figures = {name: draw(found) for name, draw in _FIGURES.items() if asked_for.get(name, True)}
     texts = {
@@ -89,12 +88,12 @@ def write(out: Path, found: Found) -> list[str]:
     return names
 
 
-def page(found: Found, figures: Sequence[str]) -> str:
+def page(found: TenancyResults, figures: Sequence[str]) -> str:
     """The page of the results: the claims, the figures, a table of every outcome."""
     return "\n".join(_page(found, figures)) + "\n"
 
 
-def _page(found: Found, figures: Sequence[str]) -> Iterator[str]:
+def _page(found: TenancyResults, figures: Sequence[str]) -> Iterator[str]:
     yield f"# Tenants on {found.profile}, like {found.like} (simulated)"
     yield ""
     yield _caption(found)
@@ -104,8 +103,8 @@ def _page(found: Found, figures: Sequence[str]) -> Iterator[str]:
     for name in figures:
         yield f"![{name}]({name}.svg)"
         yield ""
-    if found.behind_box is not None:
-        yield from behind_box_table(found.behind_box)
+    if found.sweeps.behind_box is not None:
+        yield from behind_box_table(found.sweeps.behind_box)
         yield ""
     yield from outcomes_table(found.outcomes)
 
@@ -121,7 +120,7 @@ def behind_box_table(found: BehindBox) -> Iterator[str]:
         yield f"| {scheduler} | {' | '.join(f'{shares[kind]:.2f}' for kind in kinds)} |"
 
 
-def claims_table(found: Found) -> Iterator[str]:
+def claims_table(found: TenancyResults) -> Iterator[str]:
     """The claims of the paper beside ours, as Markdown."""
     yield "| claim | published | ours | verdict |"
     yield "|---|---|---|---|"
@@ -136,7 +135,7 @@ def outcomes_table(outcomes: Sequence[Outcome]) -> Iterator[str]:
     for one in outcomes:
         shares = " ".join(f"{kind.name} {with_interval(one.kinds[kind.name], 2)}" for kind in one.scenario.kinds)
         latencies = " | ".join(
-            "-" if (value := one.worst_ns(name)) is None else format_quantity(value / 1e9, "s") for name in _QUANTILES
+            "-" if (value := one.worst_ns(name)) is None else format_quantity(value / 1e9, "s") for name in QUANTILES
         )
         yield (
             f"| {one.scenario.condition} | {one.scenario.name} | {one.count} | {one.scheduler} | {shares} | "
@@ -145,7 +144,7 @@ def outcomes_table(outcomes: Sequence[Outcome]) -> Iterator[str]:
         )
 
 
-def _caption(found: Found, *more: str, of_scenarios: bool = True) -> str:
+def _caption(found: TenancyResults, *more: str, of_scenarios: bool = True) -> str:
     request, size = found.request, format_quantity(found.size_bytes, "B")
     last = request.seed + request.seeds - 1
     seeds = f"seed {request.seed}" if request.seeds == 1 or not of_scenarios else f"seeds {request.seed} to {last}"
@@ -153,7 +152,7 @@ def _caption(found: Found, *more: str, of_scenarios: bool = True) -> str:
     return " ".join((*more, f"{found.profile}, {size}, {seeds}, in virtual time{times}."))
 
 
-def _by_scenario(found: Found) -> dict[Scenario, dict[str, Outcome]]:
+def _by_scenario(found: TenancyResults) -> dict[Scenario, dict[str, Outcome]]:
     """The outcomes with most tenants, by scenario and scheduler."""
     most = max(outcome.count for outcome in found.outcomes)
     groups: dict[Scenario, dict[str, Outcome]] = {}
@@ -168,7 +167,7 @@ def _title(scenario: Scenario, outcomes: dict[str, Outcome]) -> str:
     return f"{scenario.name}, {scenario.condition}, {count} tenants"
 
 
-def _fairness(found: Found) -> Figure:
+def _fairness(found: TenancyResults) -> Figure:
     from rackloop_reports.plots import TenantBars, tenant_bars
 
     panels = [
@@ -186,7 +185,7 @@ def _fairness(found: Found) -> Figure:
     return tenant_bars(panels, "Fairness of schedulers (simulated)", "f-Util", caption, ideal=1.0)
 
 
-def _utilisation(found: Found) -> Figure:
+def _utilisation(found: TenancyResults) -> Figure:
     from rackloop_reports.plots import TenantBars, tenant_bars
 
     panels = []
@@ -199,7 +198,7 @@ def _utilisation(found: Found) -> Figure:
     return tenant_bars(panels, "Utilisation by schedulers (simulated)", "Utilisation", caption, ideal=1.0)
 
 
-def _tail(found: Found) -> Figure:
+def _tail(found: TenancyResults) -> Figure:
     from rackloop_reports.plots import TailRange, tail_ranges
 
     panels = [
@@ -207,8 +206,8 @@ def _tail(found: Found) -> Figure:
             _title(scenario, outcomes),
             {
                 name: {
-                    shown: value / 1e9
-                    for key, shown in _QUANTILES.items()
+                    quantile.shown: value / 1e9
+                    for key, quantile in QUANTILES.items()
                     if (value := outcome.worst_ns(key)) is not None
                 }
                 for name, outcome in outcomes.items()
@@ -217,13 +216,13 @@ def _tail(found: Found) -> Figure:
         for scenario, outcomes in _by_scenario(found).items()
     ]
     said = ["Quantiles of that tenant for which they are longest, from arrival to completion."]
-    if any(len(quantiles) < len(_QUANTILES) for panel in panels for quantiles in panel.schedulers.values()):
+    if any(len(quantiles) < len(QUANTILES) for panel in panels for quantiles in panel.schedulers.values()):
         said.append(f"None with fewer than {REQUESTS_BEYOND} requests of a tenant beyond it.")
     caption = _caption(found, *said)
     return tail_ranges(panels, "Tail latency of schedulers (simulated)", caption)
 
 
-def _distribution(found: Found) -> Figure:
+def _distribution(found: TenancyResults) -> Figure:
     from rackloop_reports.plots import LinePanel, line_panels
 
     panels = [
@@ -242,7 +241,7 @@ def _distribution(found: Found) -> Figure:
     return line_panels(panels, "Distribution of latency by schedulers (simulated)", caption)
 
 
-def _tenants(found: Found) -> Figure:
+def _tenants(found: TenancyResults) -> Figure:
     from rackloop_reports.plots import LinePanel, line_panels
 
     panels = []
@@ -256,11 +255,11 @@ def _tenants(found: Found) -> Figure:
     return line_panels(panels, "Fairness by the number of tenants (simulated)", _caption(found))
 
 
-def _interference(found: Found) -> Figure:
+def _interference(found: TenancyResults) -> Figure:
     from rackloop_reports.plots import LinePanel, line_panels
 
     panels = []
-    for one in found.interference:
+    for one in found.series.interference:
         published = None
         if one.neighbour == _LARGE_READS:
             published = {"neighbour, published": _PUBLISHED_NEIGHBOUR, "victim, from its ratios": _PUBLISHED_VICTIM}
@@ -275,13 +274,13 @@ def _interference(found: Found) -> Figure:
     return line_panels(panels, "A tenant beside a neighbour (simulated)", caption)
 
 
-def _box_interference(found: Found) -> Figure:
+def _box_interference(found: TenancyResults) -> Figure:
     from rackloop_reports.plots import TenantBars, tenant_bars
 
     panels = []
-    for box in dict.fromkeys(one.box for one in found.box_interference):
+    for box in dict.fromkeys(one.box for one in found.sweeps.box_interference):
         losses: dict[str, list[float]] = {}
-        cases = [one for one in found.box_interference if one.box == box]
+        cases = [one for one in found.sweeps.box_interference if one.box == box]
         for one in cases:
             losses.setdefault(one.scheduler, []).append(one.loss)
         panels.append(TenantBars(box, list(dict.fromkeys(one.case for one in cases)), losses))
@@ -293,10 +292,10 @@ def _box_interference(found: Found) -> Figure:
     return tenant_bars(panels, title, "Bandwidth lost", caption, ideal=None)
 
 
-def _time_lines(found: Found) -> Figure:
+def _time_lines(found: TenancyResults) -> Figure:
     from rackloop_reports.plots import line_panels
 
-    panels = [panel for line in found.time_lines for panel in _time_line(line)]
+    panels = [panel for line in found.series.time_lines for panel in _time_line(line)]
     said = "Four readers of 4 KiB all the time, four writers of 4 KiB from 1 s to 3 s."
     caption = _caption(found, said, of_scenarios=False)
     return line_panels(panels, "Gimbal over time (simulated)", caption)
@@ -310,7 +309,7 @@ def _time_line(line: TimeLine) -> Iterator[LinePanel]:
     yield LinePanel(f"Write cost, {line.condition}", "Time, s", "Write cost", {"write cost": line.write_cost})
 
 
-def _sweeps(found: Found) -> Figure:
+def _sweeps(found: TenancyResults) -> Figure:
     from rackloop_reports.plots import LinePanel, line_panels
 
     panels = [
@@ -321,19 +320,21 @@ def _sweeps(found: Found) -> Figure:
             one.lines,
             is_log2=True,
         )
-        for one in found.sweeps
+        for one in found.sweeps.parameters
     ]
     caption = _caption(found, "Gimbal, with one parameter of the drive or of its own changed.", of_scenarios=False)
     return line_panels(panels, "Readers beside writers, by one parameter (simulated)", caption)
 
 
-def _iops_by_cores(found: Found) -> Figure:
-    panels = _box_panels("Cores", "Served", "IOPS", {one.name: (one.iops, one.published_iops) for one in found.boxes})
+def _iops_by_cores(found: TenancyResults) -> Figure:
+    panels = _box_panels(
+        "Cores", "Served", "IOPS", {one.name: (one.iops, one.published_iops) for one in found.sweeps.boxes}
+    )
     return _box_figure(found, "Boxes by the number of their cores (simulated)", panels)
 
 
-def _unloaded_latency(found: Found) -> Figure:
-    lines = {one.name: (one.latency, one.published_latency) for one in found.boxes}
+def _unloaded_latency(found: TenancyResults) -> Figure:
+    lines = {one.name: (one.latency, one.published_latency) for one in found.sweeps.boxes}
     panels = _box_panels("Size, KiB", "Mean latency", "s", lines, is_log2=True)
     return _box_figure(found, "Requests to boxes without other load (simulated)", panels)
 
@@ -363,15 +364,15 @@ def _box_panels(
     ]
 
 
-def _box_figure(found: Found, title: str, panels: Sequence[LinePanel]) -> Figure:
+def _box_figure(found: TenancyResults, title: str, panels: Sequence[LinePanel]) -> Figure:
     from rackloop_reports.plots import line_panels
 
-    likes = "; ".join(f"{box.name}: like {box.like}" for box in found.boxes)
+    likes = "; ".join(f"{box.name}: like {box.like}" for box in found.sweeps.boxes)
     seed = f"Seed {found.request.seed}, in virtual time"
     return line_panels(panels, title, f"{likes}. {seed}. Published: Gimbal, sections 1 and 2.2.")
 
 
-_FIGURES: dict[str, Callable[[Found], Figure]] = {
+_FIGURES: dict[str, Callable[[TenancyResults], Figure]] = {
     "fairness": _fairness,
     "tenants": _tenants,
     "utilisation": _utilisation,

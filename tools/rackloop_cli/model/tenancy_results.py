@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rackloop_models.drives import QUANTILES
+
 if TYPE_CHECKING:
     from rackloop_models.drives import BoxCurves
     from rackloop_models.tenancy import (
@@ -41,8 +43,26 @@ class TenancyRequest:
     as_json: bool
 
 
-@dataclass(frozen=True)
-class Found:
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """What is run beside the scenarios to be drawn; nothing without files."""
+
+    interference: Sequence[Interference] = ()
+    time_lines: Sequence[TimeLine] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweeps:
+    """What ``--sweeps`` adds: one parameter after the other, and boxes."""
+
+    parameters: Sequence[Sweep] = ()
+    behind_box: BehindBox | None = None
+    boxes: Sequence[BoxCurves] = ()
+    box_interference: Sequence[BoxInterference] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TenancyResults:
     """All results of a request."""
 
     profile: str
@@ -51,12 +71,8 @@ class Found:
     request: TenancyRequest
     outcomes: Sequence[Outcome]
     claims: Sequence[Claim]
-    interference: Sequence[Interference]
-    time_lines: Sequence[TimeLine]
-    sweeps: Sequence[Sweep]
-    behind_box: BehindBox | None
-    boxes: Sequence[BoxCurves]
-    box_interference: Sequence[BoxInterference]
+    series: Series
+    sweeps: Sweeps
 
     def settings(self) -> dict[str, Any]:
         """The subject of the results."""
@@ -96,7 +112,7 @@ def rows(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
                     **_figure("kind_f_util_mean", outcome.kinds[kind.name]),
                     "kind_f_util_min": min(f_utils),
                     "kind_f_util_max": max(f_utils),
-                    **{f"kind_worst_{name}_ns": outcome.worst_ns(name, kind.name) for name in ("p50", "p99", "p99_9")},
+                    **{f"kind_worst_{name}_ns": outcome.worst_ns(name, kind.name) for name in QUANTILES},
                 }
             )
     return found
