@@ -20,6 +20,7 @@ from rackloop_fixtures import (
     SharedBox,
     faults_of_work,
     further_work,
+    index_of,
     measure_phase,
     rebuilt_drives,
     require_served,
@@ -154,10 +155,10 @@ def test_fair_share(
         for name, f_util in shares.f_utils().items():
             labels_of = {**alone[name].tenant.labels, **of_box, "meanwhile": what}
             measure("tenant.f_util", f_util, statistics=("mean",), **labels_of)
-        # Nothing has no shares: where no tenant was served in a round, f-Util says so, and no index is measured.
-        indices = {} if shares.idle_rounds() else {"jain": shares.jain(), "min_max": shares.min_max()}
-        for name, of in {**indices, "utilisation": shares.utilisation()}.items():
-            measure(f"fairness.{name}", of, statistics=("mean",), **of_box, meanwhile=what)
+        for name, index in {"jain": shares.jain, "min_max": shares.min_max}.items():
+            measured = index_of(index, conditions.seconds)
+            measure(f"fairness.{name}", measured, statistics=("mean",), **of_box, meanwhile=what)
+        measure("fairness.utilisation", shares.utilisation(), statistics=("mean",), **of_box, meanwhile=what)
     for what in work.done:
         measure("fairness.work", work.counts(what, window), statistics=("mean",), **of_box, meanwhile=what)
     for when, phases_of in {"alone": alone, **{when: found[when] for when in together.values()}}.items():
@@ -166,3 +167,4 @@ def test_fair_share(
     work.require_done(window)
     conditions.require_steady(totals(found[TOGETHER]), "all tenants together")
     shared_box.require_its_own_limit(list(alone.values()), window)
+    measure.require_taken()

@@ -146,17 +146,24 @@ def test_isolation(
     require_served([alone], window)
     for name in cases:
         beside = found[name].pop(victim.name)
+        of_case = {**of_box, "neighbours": name}
         pairs = {"kept": (beside.bandwidths(window), alone.bandwidths(window))}
         if found[name] and min(beside.bandwidths(window)) > 0:
             pairs["neighbours_over_victim"] = (
                 totals(found[name])[window.first - 1 : window.last],
                 beside.bandwidths(window),
             )
+        elif found[name]:
+            measure.untaken("isolation.neighbours_over_victim", "the victim completed no I/O in a round", **of_case)
         if (after := beside.p99s(window)) and (before := alone.p99s(window)):
             pairs["p99_factor"] = (after, before)
+        else:
+            lacking = {"beside them": beside.untaken(window), ALONE: alone.untaken(window)}
+            why = "; ".join(f"{when} {of['p99']}" for when, of in lacking.items() if "p99" in of)
+            measure.untaken("isolation.p99_factor", why, **of_case)
         for what, (over, under) in pairs.items():
             of_rounds = Rounds(list(zip(over, under, strict=True)), shared_box.seed).ratio(ratio)
-            measure(f"isolation.{what}", of_rounds, statistics=("mean",), **of_box, neighbours=name)
+            measure(f"isolation.{what}", of_rounds, statistics=("mean",), **of_case)
         measure_phase(measure, beside, window, shared_box.seed, name, of_box)
         for neighbour in found[name].values():
             measure_phase(measure, neighbour, window, shared_box.seed, name, of_box)
@@ -166,3 +173,4 @@ def test_isolation(
     work.require_done(window)
     conditions.require_steady(totals(found[ALONE]), "the victim alone")
     shared_box.require_its_own_limit([alone], window)
+    measure.require_taken()

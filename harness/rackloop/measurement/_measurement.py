@@ -54,6 +54,14 @@ class Limit:
     def __hash__(self) -> int:
         return hash((self.measure, self.quantile, self.text, *sorted(self.where.items()), *sorted(self.on.items())))
 
+    def is_for(self, name: str, labels: Mapping[str, str], facts: Mapping[str, str]) -> bool:
+        """Whether a measurement of this name with these labels is held against it, in a run with these facts."""
+        return (
+            self.measure == name
+            and all(labels.get(key) == value for key, value in self.where.items())
+            and self.holds_in(facts, labels)
+        )
+
     def holds_in(self, facts: Mapping[str, str], labels: Mapping[str, str]) -> bool:
         """Whether it is for a run with these facts, and for what was measured with these labels."""
         known = {**facts, "profile": labels.get("profile")}
@@ -221,21 +229,13 @@ def judge(
 
     ``load`` says how busy the machine was that took the measurement, where its samples do not say it themselves.
     """
-    applying = [limit for limit in limits if _applies(limit, measurement, facts)]
+    applying = [limit for limit in limits if limit.is_for(measurement.name, measurement.labels, facts)]
     if applying and load is not None:
         measurement = measurement.doubted(load())
     judged = [_find(measurement, limit) for limit in applying]
     asked = {finding.statistic for finding in judged}
     told = [_find(measurement, None, statistic) for statistic in statistics if statistic not in asked]
     return [*judged, *told] or [_find(measurement, None)]
-
-
-def _applies(limit: Limit, measurement: Measurement, facts: Mapping[str, str]) -> bool:
-    return (
-        limit.measure == measurement.name
-        and all(measurement.labels.get(key) == value for key, value in limit.where.items())
-        and limit.holds_in(facts, measurement.labels)
-    )
 
 
 def _find(measurement: Measurement, limit: Limit | None, statistic: Statistic | None = None) -> Finding:

@@ -40,11 +40,6 @@ class TenantShares:
         self._seed = seed
         self._rounds = Rounds(self._rows.tolist(), seed)
 
-    def idle_rounds(self) -> list[int]:
-        """The rounds, from 1, that served no tenant together: :meth:`jain` and :meth:`min_max` are undefined then."""
-        _, together = self._split(self._rows)
-        return [number for number, served in enumerate(together.sum(axis=-1), start=1) if served == 0]
-
     def f_utils(self) -> dict[str, RoundRatio]:
         """The f-Util of each tenant."""
         return {
@@ -52,13 +47,16 @@ class TenantShares:
             for place, tenant in enumerate(self._tenants)
         }
 
-    def jain(self) -> RoundRatio:
-        """Jain's index of each round, of its f-Utils as :func:`compared_shares`, and its mean over the rounds."""
-        return self._index(jain_index)
+    def jain(self, *, idle: float = 0.0) -> RoundRatio:
+        """Jain's index of each round, of its f-Utils as :func:`compared_shares`, and its mean over the rounds.
 
-    def min_max(self) -> RoundRatio:
-        """The smallest of these over the largest of each round, and its mean over the rounds."""
-        return self._index(min_max_share)
+        A round in which no tenant was served, though each asks, has the index ``idle``.
+        """
+        return self._index(jain_index, idle)
+
+    def min_max(self, *, idle: float = 0.0) -> RoundRatio:
+        """The smallest of these over the largest of each round, and its mean over the rounds; ``idle`` as there."""
+        return self._index(min_max_share, idle)
 
     def utilisation(self) -> RoundRatio:
         """The utilisation of the box by all tenants together."""
@@ -71,7 +69,10 @@ class TenantShares:
     def _f_util_of(self, rows: Array, place: int) -> Array:
         return np.asarray(f_util(*self._split(rows))[..., place])
 
-    def _index(self, measure: Measure) -> RoundRatio:
+    def _index(self, measure: Measure, idle: float) -> RoundRatio:
         """An index of every round's own shares; by their means, tenants that starve in turns would have equal ones."""
-        of_rounds = measure(compared_shares(f_util(*self._split(self._rows)), self._terms))
+        f_utils = f_util(*self._split(self._rows))
+        was_served = f_utils.any(axis=-1)
+        of_rounds = np.full(len(f_utils), idle)
+        of_rounds[was_served] = measure(compared_shares(f_utils[was_served], self._terms))
         return Rounds([[float(value)] for value in of_rounds], self._seed).ratio(lambda rows: rows[..., 0])

@@ -189,15 +189,17 @@ def test_tenants_that_starve_in_turns_have_no_fair_share() -> None:
     assert found.min_max().mean_ci95() == pytest.approx((1 / 9, 1 / 9))
 
 
-def test_rounds_that_served_no_tenant_have_no_index_and_are_named() -> None:
-    alone = {"t1": [1000.0] * 6, "t2": [1000.0] * 6}
-    found = TenantShares(alone, {"t1": [900.0, 0, 500, 500, 0, 500], "t2": [0.0, 0, 500, 500, 0, 500]}, seed=3)
-    assert found.idle_rounds() == [2, 5]
+@pytest.mark.parametrize("terms", [Terms(), Terms(is_bounded=True), Terms(is_bounded=True, has_rate=True)])
+def test_a_round_that_served_no_tenant_is_not_fair(terms: Terms) -> None:
+    alone = {"t1": [1000.0] * 5, "t2": [1000.0] * 5}
+    together = {"t1": [500.0, 0, 500, 500, 0], "t2": [500.0, 0, 500, 500, 0]}
+    found = TenantShares(alone, together, 3, {"t1": terms, "t2": terms})
     assert found.utilisation().minimum == 0
     assert {tenant: of.minimum for tenant, of in found.f_utils().items()} == {"t1": 0, "t2": 0}
-    with pytest.raises(ValueError, match="one of them is above 0"):
-        found.jain()
-    assert shares(9, (500, 50)).idle_rounds() == []
+    assert (found.jain().mean, found.min_max().mean) == pytest.approx((0.6, 0.6))
+    assert (found.jain(idle=1.0).mean, found.min_max(idle=1.0).mean) == pytest.approx((1, 1))
+    starved = TenantShares(alone, {"t1": [0.0] * 5, "t2": [0.0] * 5}, 3, {"t1": terms, "t2": terms})
+    assert (starved.jain().mean, starved.jain().mean_ci95()) == (0, (0, 0))
 
 
 BOUNDED = Terms(is_bounded=True)
