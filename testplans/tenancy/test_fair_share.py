@@ -162,8 +162,9 @@ def test_fair_share(
     for what in work.done:
         measure("fairness.work", work.counts(what, window), statistics=("mean",), **of_box, meanwhile=what)
     for when, phases_of in {"alone": alone, **{when: found[when] for when in together.values()}}.items():
-        for phase in phases_of.values():
-            measure_phase(measure, phase, window, shared_box.seed, when, of_box)
+        for name, phase in phases_of.items():
+            beside = None if when == "alone" else alone[name]
+            measure_phase(measure, phase, window, shared_box.seed, when, of_box, beside)
     work.require_done(window)
     conditions.require_steady(totals(found[TOGETHER]), "all tenants together")
     shared_box.require_its_own_limit(list(alone.values()), window)

@@ -164,7 +164,7 @@ def test_isolation(
         for what, (over, under) in pairs.items():
             of_rounds = Rounds(list(zip(over, under, strict=True)), shared_box.seed).ratio(ratio)
             measure(f"isolation.{what}", of_rounds, statistics=("mean",), **of_case)
-        measure_phase(measure, beside, window, shared_box.seed, name, of_box)
+        measure_phase(measure, beside, window, shared_box.seed, name, of_box, alone)
         for neighbour in found[name].values():
             measure_phase(measure, neighbour, window, shared_box.seed, name, of_box)
     measure_phase(measure, alone, window, shared_box.seed, ALONE, of_box)

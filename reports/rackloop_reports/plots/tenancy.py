@@ -172,7 +172,8 @@ def _missing(tenants: Sequence[TenantLatency], names: Sequence[str]) -> str:
                 lacking.append(f"{_QUANTILE_WORDS[name]} of {one.name.partition(chr(10))[0]} ({said}{more})")
     if not lacking:
         return ""
-    return f"Not shown, because a round had too few I/Os beyond it (longer rounds have more): {'; '.join(lacking)}."
+    why = "a round had too few I/Os beyond it (longer rounds have more), or not all that were due were issued"
+    return f"Not shown, because {why}: {'; '.join(lacking)}."
 
 
 # What people look for, also where no tenant has it.

@@ -95,8 +95,8 @@ def test_the_quantiles_that_a_tenant_lacks_are_named_with_the_reason() -> None:
     beside = {(f"beside {number}", "p50"): Figured(1e-3) for number in range(1, 9)}
     tenants = [TenantLatency("victim\n64 KiB", full | beside), TenantLatency("t2", full)]
     assert (
-        "Not shown, because a round had too few I/Os beyond it (longer rounds have more): p99 of victim (beside 1, "
-        "beside 2, beside 3, beside 4, beside 5, beside 6 and 2 more). Plan"
+        "Not shown, because a round had too few I/Os beyond it (longer rounds have more), or not all that were due "
+        "were issued: p99 of victim (beside 1, beside 2, beside 3, beside 4, beside 5, beside 6 and 2 more). Plan"
     ) in caption_of(tenant_latency(tenants, SOURCE))
     assert "Not shown" not in caption_of(tenant_latency(tenants[1:], SOURCE))
     lone = TenantLatency("t1", {("alone", "p50"): Figured(1e-3)})
