@@ -18,6 +18,7 @@ from rackloop_fixtures import (
     RackAtWork,
     RoundConditions,
     SharedBox,
+    courses,
     faults_of_work,
     further_work,
     index_of,
@@ -138,7 +139,8 @@ def test_fair_share(
         meanwhile = {together[what]: partial(work.doing, what) for what in work.done}
         found = shared_box.rounds(phases, conditions, TOGETHER, meanwhile)
     of_box = shared_box.labels
-    window = conditions.window_or_last(totals(found[TOGETHER]))
+    judged = courses(found)
+    window = conditions.window_or_last(totals(found[TOGETHER]), judged)
     alone = {tenant.name: found[tenant.name][tenant.name] for tenant in tenants}
     require_served(list(alone.values()), window)
     maxima = {
@@ -166,6 +168,6 @@ def test_fair_share(
             beside = None if when == "alone" else alone[name]
             measure_phase(measure, phase, window, shared_box.seed, when, of_box, beside)
     work.require_done(window)
-    conditions.require_steady(totals(found[TOGETHER]), "all tenants together")
+    conditions.require_steady(totals(found[TOGETHER]), "all tenants together", judged)
     shared_box.require_its_own_limit(list(alone.values()), window)
     measure.require_taken()

@@ -18,6 +18,7 @@ from rackloop_fixtures import (
     RoundConditions,
     SharedBox,
     Tenant,
+    courses,
     faults_of_work,
     further_work,
     measure_phase,
@@ -141,7 +142,8 @@ def test_isolation(
         meanwhile = {what: partial(work.doing, what) for what in work.done}
         found = shared_box.rounds(phases, conditions, ALONE, meanwhile)
     of_box = shared_box.labels
-    window = conditions.window_or_last(totals(found[ALONE]))
+    judged = courses(found)
+    window = conditions.window_or_last(totals(found[ALONE]), judged)
     alone = found[ALONE][victim.name]
     require_served([alone], window)
     for name in cases:
@@ -171,6 +173,6 @@ def test_isolation(
     for what in work.done:
         measure("isolation.work", work.counts(what, window), statistics=("mean",), **of_box, meanwhile=what)
     work.require_done(window)
-    conditions.require_steady(totals(found[ALONE]), "the victim alone")
+    conditions.require_steady(totals(found[ALONE]), "the victim alone", judged)
     shared_box.require_its_own_limit([alone], window)
     measure.require_taken()
