@@ -315,7 +315,8 @@ def test_a_swap_session_ends_by_itself_after_its_reads(probe: RackProbe, export:
 def test_blocks_are_read_through_without_swaps(executor: LocalExecutor, probe: RackProbe, export: NbdExport) -> None:
     label(probe, export, OLD, sectors=8)
     argv = (str(find_binary("rackprobe")), "swap", export.probe_target(), *Expected(OLD).options())
-    done = executor.run((*argv, "--reads=20", "--sectors=8", "--no-swap"), soon(30))
-    result = json.loads(done.stdout)
+    done = executor.run((*argv, "--reads=20", "--sectors=8", "--block=4KiB", "--no-swap"), soon(30))
+    assert done.status == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
     assert (result["reads"], result["verdicts"]["right"], result["bytes"]) == (20, 20, 20 * SECTOR_BYTES)
     assert result["elapsed_ns"] > 0

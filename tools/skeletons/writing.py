@@ -1,4 +1,4 @@
-"""How a skeleton is written: it is real code under an example's name, renamed when it is written.
+"""Writing of skeletons: each is real code under an example's name, renamed when it is written.
 
 Standard library only: tools/new-driver runs before anything is installed.
 """

@@ -8,10 +8,9 @@ import pty
 import socket
 import struct
 import tty
-from typing import Self, cast
+from typing import Any, Self, cast
 
 from rackloop_drivers.boxes import SerialLine, stop_listening
-from rackloop_drivers.rfc2217_server import Rfc2217Server
 
 _READ_SIZE = 4096
 
@@ -93,15 +92,17 @@ class _TelnetClient(_Client):
     """With telnet options around the line's bytes."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        from serial import rfc2217, serial_for_url
+
         super().connection_made(transport)
-        self._telnet = Rfc2217Server(cast(asyncio.Transport, transport))
+        self._telnet: Any = rfc2217.PortManager(cast(Any, serial_for_url("loop://")), cast(Any, self._transport))
 
     def data_received(self, data: bytes) -> None:
-        if plain := self._telnet.received(data):
+        if plain := b"".join(self._telnet.filter(data)):
             super().data_received(plain)
 
     def _said(self, data: bytes) -> None:
-        super()._said(self._telnet.to_send(data))
+        super()._said(b"".join(self._telnet.escape(data)))
 
 
 class TtyPeer:

@@ -43,10 +43,10 @@ def new_testplan(
         Path, typer.Option(metavar="DIR", help="The folder of the tests, as rackloop run has it.")
     ] = Path("testplans"),
 ) -> None:
-    """Write a test for plans, which runs as it is: DIR/SUBJECT/test_NAME.py.
+    """Write a test for plans: DIR/SUBJECT/test_NAME.py.
 
-    It has a declaration, parameters and measurements, and deals drives to ports at random on a rack with a switch. A
-    file that is there is never overwritten.
+    It has a declaration, parameters and measurements, and runs as it is: it deals drives to ports at random, on a rack
+    with a switch. A file that is there is never overwritten.
     """
     from rackloop_cli.new import writing as verb
 

@@ -9,12 +9,11 @@ import socket
 import termios
 import tty
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from rackloop.errors import BadInput
 from rackloop_drivers.fabric.flexfabric.peer.connection import Connection, Switch
 from rackloop_drivers.fabric.flexfabric.peer.pace import PacedLine
-from rackloop_drivers.rfc2217_server import Rfc2217Server
 
 _READ_SIZE = 16384
 
@@ -88,15 +87,17 @@ class Rfc2217Wire(TcpWire):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A controller has connected: offer the telnet options."""
+        from serial import rfc2217, serial_for_url
+
         super().connection_made(transport)
-        self._telnet = Rfc2217Server(self._transport)
+        self._telnet: Any = rfc2217.PortManager(cast(Any, serial_for_url("loop://")), cast(Any, self._transport))
 
     def _write(self, data: bytes) -> None:
-        self._transport.write(self._telnet.to_send(data))
+        self._transport.write(b"".join(self._telnet.escape(data)))
 
     def _receive(self, data: bytes) -> None:
         """Take the telnet commands out."""
-        if plain := self._telnet.received(data):
+        if plain := b"".join(self._telnet.filter(data)):
             self._connection.feed(plain)
 
 
