@@ -77,11 +77,13 @@ class TenantKind:
     def terms(self, scheduler: str, warm_up_s: float) -> Terms:
         """The terms on which it shares a drive through a scheduler of this kind, measured after a warm-up.
 
-        Its demand is bounded unless it is a closed loop that is there, without pauses, for all that is measured.
+        Its demand is bounded unless it is a closed loop that is there, without pauses, for all that is measured. One
+        that is bounded by its rate alone has a rate.
         """
         comes_and_goes = self.bursts is not None or self.joins_s > warm_up_s or self.leaves_s is not None
         is_bounded = comes_and_goes or not isinstance(self.arrivals, Depth)
-        return Terms.through(scheduler, self.weight, is_bounded=is_bounded)
+        has_rate = isinstance(self.arrivals, Rate) and not comes_and_goes
+        return Terms.through(scheduler, self.weight, is_bounded=is_bounded, has_rate=has_rate)
 
     def load(self, name: str, region: Region) -> TenantLoad:
         """The load of one tenant."""

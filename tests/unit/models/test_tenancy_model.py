@@ -169,19 +169,20 @@ def test_an_index_knows_weights_and_bounded_demands() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "is_bounded"),
+    ("changes", "terms"),
     [
-        ({}, False),
-        ({"joins_s": 1.0}, False),
-        ({"joins_s": 1.1}, True),
-        ({"leaves_s": 1.4}, True),
-        ({"arrivals": Rate(5.0)}, True),
-        ({"arrivals": None, "block_bytes": None, "trace": TraceReplay("t.jsonl")}, True),
+        ({}, Terms()),
+        ({"joins_s": 1.0}, Terms()),
+        ({"joins_s": 1.1}, Terms(is_bounded=True)),
+        ({"leaves_s": 1.4}, Terms(is_bounded=True)),
+        ({"arrivals": Rate(5.0)}, Terms(is_bounded=True, has_rate=True)),
+        ({"arrivals": Rate(5.0), "leaves_s": 1.4}, Terms(is_bounded=True)),
+        ({"arrivals": None, "block_bytes": None, "trace": TraceReplay("t.jsonl")}, Terms(is_bounded=True)),
     ],
 )
-def test_a_demand_is_bounded_unless_it_asks_for_all_the_time(changes: dict[str, Any], is_bounded: bool) -> None:
+def test_a_demand_is_bounded_unless_it_asks_for_all_the_time(changes: dict[str, Any], terms: Terms) -> None:
     kind = replace(TenantKind(name="a", block_bytes=4096, arrivals=Depth(1)), **changes)
-    assert kind.terms("gimbal", warm_up_s=1.0) == Terms(is_bounded=is_bounded)
+    assert kind.terms("gimbal", warm_up_s=1.0) == terms
 
 
 def test_each_run_is_on_a_copy_of_a_drive_that_was_prepared_once() -> None:
