@@ -345,6 +345,9 @@ def test_a_tail_is_of_enough_requests_of_each_tenant_in_each_seed() -> None:
     assert (almost.worst_ns("p99_9", "read-128k"), whole.worst_ns("p99_9")) == (400, 100)
     assert tail_of([few, almost, whole]) == f"not measured; {LEFT_OUT} reflex, parda {PLACE}"
     assert [row.count(" - ") for row in outcomes_table([few, almost, whole])][2:] == [2, 1, 0]
+    short = outcomes_of(Host(requests=78), SIZES, schedulers=schedulers)
+    assert {one.worst_ns("p99_9") for one in short} == {None}
+    assert tail_of(short) == f"not measured; {LEFT_OUT} all {PLACE}"
 
 
 def tail_of(outcomes: Sequence[Outcome]) -> str:
