@@ -1,4 +1,4 @@
-"""What roles change on a host: files, values of the kernel, network links, kernel modules, units, by kind."""
+"""Kinds of things that roles change on a host: files, values of the kernel, network links, kernel modules, units."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Refused(Exception):
 
 
 class Gone(FileNotFoundError):
-    """What has the state is not there, such as a link; where it is to be put back, there is nothing to do."""
+    """A link, or another thing with a state, is not there; to put its state back, there is nothing to do."""
 
 
 def run(*argv: str) -> str:

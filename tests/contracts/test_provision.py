@@ -263,13 +263,13 @@ UPDATE = """#!/bin/sh
 cd /var/lib/stand-ins && echo "${0##*/} $*" >> calls
 test "${0##*/}" = update-grub || ! [ -e full ]
 """
-# The package manager: units go with their packages.
+# The package manager: a unit goes with its package, which has its name here.
 WITHOUT_UNITS = """
 from pathlib import Path
 from ansible.module_utils.basic import AnsibleModule
 module = AnsibleModule({"name": {"type": "list"}, "state": {}})
-for unit in Path("/var/lib/stand-ins").glob("*.service"):
-    unit.unlink()
+for name in module.params["name"]:
+    Path("/var/lib/stand-ins", name).unlink()
 module.exit_json(changed=True)
 """
 
@@ -278,31 +278,33 @@ def test_an_undo_needs_no_unit_that_is_gone_and_the_next_completes_it(rack: Mock
     """Services are restarted before their packages go, and an initramfs that failed is made by the second undo."""
     playbooks = shutil.copytree(find_playbook("site").parent, tmp_path / "playbooks")
     (playbooks / "library" / "without_units.py").write_text(WITHOUT_UNITS)
-    units = "iscsid.service rtslib-fb-targetctl.service"
-    rack.says("srv4", f"mkdir {STAND_INS}; cd {STAND_INS}; touch {units}")
+    units = {"iscsi_initiator": "iscsid.service", "iscsi_target": "rtslib-fb-targetctl.service"}
+    rack.says("srv4", f"mkdir {STAND_INS}; cd {STAND_INS}; touch full {' '.join(units.values())}")
     for name, text in (("systemctl", SYSTEMCTL), ("update-initramfs", UPDATE), ("update-grub", UPDATE)):
         path = f"{STAND_INS}/{name}"
         assert rack.ssh("srv4", f"cat > {path} && chmod 755 {path}", stdin=text.encode()).returncode == 0
-    roles = ["kernel_ahci", "iscsi_target", "iscsi_initiator"]
-    given: dict[str, Any] = {
+    # As a provisioning with arguments for the kernel has left it, which an undo is not told.
+    made = {role: f"{STAND_INS}/{role}.conf" for role in units} | {"kernel_ahci": "/etc/default/grub.d/90-rackloop.cfg"}
+    rack.says("srv4", f"cd /var/lib; mkdir -p rackloop/kept rackloop/packages {Path(made['kernel_ahci']).parent}")
+    for role, path in made.items():
+        record = json.dumps([{"kind": "file", "name": path, "before": None}])
+        rack.says("srv4", f"cd /var/lib/rackloop; touch {path}; echo '{record}' > kept/{role}.json")
+    for role, unit in units.items():
+        rack.says("srv4", f"echo {unit} > /var/lib/rackloop/packages/{role}")
+    roles = list(made)
+    variables = {
         "rackloop_environment": {"PATH": f"{STAND_INS}:/usr/sbin:/usr/bin:/sbin:/bin"},
         "rackloop_cannot": {"udev": "udevd is not running"},
         "ansible_package_use": "without_units",
     }
-    made = {"rackloop_cannot": {"udev": "udevd is not running", "packages": "they are there"}}
-    arguments = {"kernel_ahci_kernel_arguments": ["quiet"]}
-    play(rack, playbooks / "site.yml", "srv4", roles=roles, variables=given | made | arguments)
-    folder = "/var/lib/rackloop/packages"
-    rack.says("srv4", f"mkdir {folder}; cd {folder}; echo theirs | tee iscsi_target > iscsi_initiator")
 
-    rack.says("srv4", f"touch {STAND_INS}/full")
     tasks: list[TaskDone] = []
     with pytest.raises(LabError, match="Regenerate the initramfs"):
-        play(rack, playbooks / "undo.yml", "srv4", roles=roles, variables=given, tasks=tasks)
+        play(rack, playbooks / "undo.yml", "srv4", roles=roles, variables=variables, tasks=tasks)
     assert [task.task for task in tasks if task.status is TaskStatus.FAILED] == ["Regenerate the initramfs"]
     assert rack.says("srv4", f"cd {STAND_INS}; echo *.service") == "*.service"
 
     rack.says("srv4", f"cd {STAND_INS}; rm full calls")
-    play(rack, playbooks / "undo.yml", "srv4", roles=roles, variables=given)
+    play(rack, playbooks / "undo.yml", "srv4", roles=roles, variables=variables)
     assert rack.says("srv4", f"cat {STAND_INS}/calls").splitlines() == ["update-initramfs -u", "update-grub "]
     assert rack.ssh("srv4", "ls /var/lib/rackloop").returncode == 2
