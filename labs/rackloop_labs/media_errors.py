@@ -13,6 +13,7 @@ from rackloop_drivers.block import SharedPath
 from rackloop_drivers.drive import MEDIA_ERROR, HostDrive, MediaErrors, ReachedDrive
 from rackloop_drivers.host_tools import HostFaults, NoDriveThere
 from rackloop_drivers.open_blocks import open_blocks
+from rackloop_labs.live_places import live_place
 from rackloop_labs.media_places import can_have, fixed_places, name_by_wwn
 
 if TYPE_CHECKING:
@@ -113,26 +114,16 @@ class RackMediaErrors:
         """The server that has a drive now, and where. Raises NoDriveThere where none has."""
         places = fixed_places(self._lab, drive)
         if self._live is not None:
-            # A drive that is wired to no port is at none.
-            wired = self._lab.wired_port(drive)
-            number = None if wired is None else self._live(deadline).peer_of(wired)
-            at = {self._lab.switch_port(server, port): server for server, port in _server_ports(self._lab)}
-            server = at.get(number) if number is not None else None
-            places = [] if server is None or number is None else [(server, self._device(drive, server, number))]
+            at = live_place(self._lab, self._live(deadline), drive)
+            places = [] if at is None else [(at[0], self._device(drive, *at))]
         if not places:
             raise NoDriveThere(f"the switch joins {drive} to no server now")
         return places[0]
 
-    def _device(self, drive: str, server: str, number: int) -> str:
+    def _device(self, drive: str, server: str, port: str) -> str:
         if self._lab.drives[drive].expander is not None:
             return name_by_wwn(self._lab, drive) or ""
-        ports = self._lab.servers[server].ports
-        port = next(name for name in ports if self._lab.switch_port(server, name) == number)
         try:
             return self._lab.servers[server].paths[port]
         except KeyError:
             raise NoDriveThere(f"{server}.{port}: add paths: to {server}, so that what is there can be told") from None
-
-
-def _server_ports(lab: Lab) -> list[tuple[str, str]]:
-    return [(name, port) for name, server in lab.servers.items() for port in server.ports]

@@ -20,6 +20,7 @@ from rackloop_cli.shared.own_lease import own_lease
 from rackloop_drivers.block import NbdExport
 from rackloop_labs import Bench
 from rackloop_labs.bench import drive_in_slot
+from rackloop_labs.live_places import live_place
 
 _WITHIN_S = 30.0
 
@@ -121,15 +122,13 @@ def _place(bench: Bench, drive: str, deadline: Deadline) -> tuple[str, str, froz
         if drive not in lab.places:
             raise NotSupported(f"drive {drive} shares its server's port with others, and is not reached by itself")
         return (*lab.places[drive], frozenset())
-    far = lab.where_is(drive)
-    near = bench.equipment.fabric.live_map(deadline).pairs.peer_of(far)
-    for server, described in lab.servers.items():
-        for port, number in described.ports.items():
-            if number == near and near is not None:
-                return server, port, frozenset({near, far})
-    raise BadInput(
-        f"drive {drive} is joined to no server now; join it first: rackloop fabric {lab.name} map SERVER.PORT={drive}"
-    )
+    place = live_place(lab, bench.equipment.fabric.live_map(deadline).pairs, drive)
+    if place is None:
+        raise BadInput(
+            f"drive {drive} is joined to no server now; join it first: rackloop fabric {lab.name} map "
+            f"SERVER.PORT={drive}"
+        )
+    return (*place, frozenset({lab.switch_port(*place), lab.where_is(drive)}))
 
 
 def _reached(bench: Bench, drive: str, server: str, port: str) -> tuple[Drive, BlockDevice]:
