@@ -45,7 +45,7 @@ class TenancyRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """What is run beside the scenarios to be drawn; nothing without files."""
+    """Runs beside the scenarios, to be drawn; none without files."""
 
     interference: Sequence[Interference] = ()
     time_lines: Sequence[TimeLine] = ()
@@ -53,7 +53,7 @@ class Series:
 
 @dataclass(frozen=True, kw_only=True)
 class Sweeps:
-    """What ``--sweeps`` adds: one parameter after the other, and boxes."""
+    """Runs that ``--sweeps`` adds: one parameter after the other, and boxes."""
 
     parameters: Sequence[Sweep] = ()
     behind_box: BehindBox | None = None
