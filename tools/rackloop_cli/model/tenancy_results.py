@@ -45,7 +45,7 @@ class TenancyRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """Runs beside the scenarios, to be drawn; none without files."""
+    """The experiments beside the scenarios that are drawn; none without files."""
 
     interference: Sequence[Interference] = ()
     time_lines: Sequence[TimeLine] = ()
@@ -53,7 +53,7 @@ class Series:
 
 @dataclass(frozen=True, kw_only=True)
 class Sweeps:
-    """Runs that ``--sweeps`` adds: one parameter after the other, and boxes."""
+    """The results that ``--sweeps`` adds: by one parameter after the other, and of boxes."""
 
     parameters: Sequence[Sweep] = ()
     behind_box: BehindBox | None = None
