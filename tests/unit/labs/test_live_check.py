@@ -59,7 +59,7 @@ class Server(RunOnlyExecutor):
                 # An expander's PHYs are those of its enclosure.
                 assert names == ["phy-0:1", "phy-0:2"]
                 lacking = (5, "")
-            case ["hang", _, "look"]:
+            case ["hang", _, _, "look"]:
                 lacking = (5, "/sys/fs/cgroup has no control groups of version 2")
         status, error = lacking if self.lacks else (0, "")
         return Completed(tuple(argv), status, "", error)
