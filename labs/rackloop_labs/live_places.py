@@ -12,5 +12,8 @@ def live_place(lab: Lab, live: PortMap, drive: str) -> tuple[str, str] | None:
     near = None if wired is None else live.peer_of(wired)
     if near is None:
         return None
-    places = ((server, port) for server, described in lab.servers.items() for port in described.ports)
-    return next((place for place in places if lab.servers[place[0]].ports[place[1]] == near), None)
+    for server, described in lab.servers.items():
+        for port, number in described.ports.items():
+            if number == near:
+                return server, port
+    return None
