@@ -12,17 +12,31 @@ SOON = Deadline.after(VirtualClock(), 10)
 
 
 @pytest.mark.parametrize(
-    ("node", "claims"),
+    ("listing", "line", "said"),
     [
-        ("/dev/nvme0n1", ("nvme0n1 is namespace 2 of nqn.2014-08.org:x, for NVMe over Fabrics",)),
-        ("/dev/nvme0n1p3", ("nvme0n1p3 is namespace 2 of nqn.2014-08.org:x, for NVMe over Fabrics",)),
-        ("/dev/nvme0n12", ()),
-        ("/dev/nvme0n1p", ()),
+        (
+            "exports",
+            "{} nvmet/subsystems/nqn.2014-08.org:x/namespaces/2\n",
+            "is namespace 2 of nqn.2014-08.org:x, for NVMe over Fabrics",
+        ),
+        ("loops", "loop7 {}\n", "backs loop7; detach it with `losetup --detach /dev/loop7`"),
+    ],
+    ids=["NVMe over Fabrics", "a loop device"],
+)
+@pytest.mark.parametrize(
+    ("node", "used"),
+    [
+        ("/dev/nvme0n1", "nvme0n1"),
+        ("/dev/nvme0n1p3", "nvme0n1p3"),
+        ("/dev/nvme0n12", None),
+        ("/dev/nvme0n1p", None),
+        ("/srv/images/nvme0n1", None),
     ],
 )
-def test_what_nvme_over_fabrics_offers_is_in_use(node: str, claims: tuple[str, ...]) -> None:
+def test_what_is_offered_or_stood_on_is_in_use(listing: str, line: str, said: str, node: str, used: str | None) -> None:
     server = RecordedServer()
-    server.listings["exports"] = f"{node} nvmet/subsystems/nqn.2014-08.org:x/namespaces/2\n"
+    server.listings[listing] = line.format(node)
+    claims = (f"{used} {said}",) if used else ()
     assert identify_drive(server, "/dev/nvme0n1", SOON).usage.claims == claims
     assert read_drive(server, "/dev/nvme0n1", SOON).usage.claims == claims
 
@@ -34,19 +48,3 @@ def test_what_lio_offers_is_in_use() -> None:
     assert "sda is the backstore iblock_0/d01 of LIO, for SCSI initiators" in sas
     assert "sdb1 is the backstore fileio_1/d02 of LIO, for SCSI initiators" in sata
     assert nvme == ()
-
-
-@pytest.mark.parametrize(
-    ("node", "claims"),
-    [
-        ("/dev/nvme0n1", ("nvme0n1 backs loop7; detach it with `losetup --detach /dev/loop7`",)),
-        ("/dev/nvme0n1p3", ("nvme0n1p3 backs loop7; detach it with `losetup --detach /dev/loop7`",)),
-        ("/dev/nvme0n12", ()),
-        ("/srv/images/nvme0n1", ()),
-    ],
-)
-def test_a_drive_that_a_loop_device_stands_on_is_in_use(node: str, claims: tuple[str, ...]) -> None:
-    server = RecordedServer()
-    server.listings["loops"] = f"loop7 {node}\n"
-    assert identify_drive(server, "/dev/nvme0n1", SOON).usage.claims == claims
-    assert read_drive(server, "/dev/nvme0n1", SOON).usage.claims == claims

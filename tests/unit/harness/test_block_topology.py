@@ -57,24 +57,31 @@ def test_the_second_drive_of_a_btrfs(tree: BlockTree) -> None:
     assert claims(tree) == ("sda1 belongs to a Btrfs file system",)
 
 
-def test_what_nvme_over_fabrics_offers(tree: BlockTree) -> None:
-    space = "sys/kernel/config/nvmet/subsystems/nqn.2014-08.org:x/namespaces/2"
-    tree.write(f"{space}/device_path", "/dev/disk/by-uuid/a-partition\n")
-    tree.link("disk/by-uuid/a-partition", "sda2")
-    tree.write(f"{space}/enable", "0\n")
+@pytest.mark.parametrize(
+    ("offer", "path", "node", "said"),
+    [
+        (
+            "nvmet/subsystems/nqn.2014-08.org:x/namespaces/2",
+            "device_path",
+            "sda2",
+            "sda2 is namespace 2 of nqn.2014-08.org:x, for NVMe over Fabrics",
+        ),
+        (
+            "target/core/iblock_0/d01",
+            "udev_path",
+            "sda",
+            "sda is the backstore iblock_0/d01 of LIO, for SCSI initiators",
+        ),
+    ],
+    ids=["NVMe over Fabrics", "LIO"],
+)
+def test_what_is_offered_to_other_machines(tree: BlockTree, offer: str, path: str, node: str, said: str) -> None:
+    tree.write(f"sys/kernel/config/{offer}/{path}", "/dev/disk/by-uuid/offered\n")
+    tree.link("disk/by-uuid/offered", node)
+    tree.write(f"sys/kernel/config/{offer}/enable", "0\n")
     assert claims(tree) == ()
-    tree.write(f"{space}/enable", "1\n")
-    assert claims(tree) == ("sda2 is namespace 2 of nqn.2014-08.org:x, for NVMe over Fabrics",)
-
-
-def test_what_lio_offers(tree: BlockTree) -> None:
-    backstore = "sys/kernel/config/target/core/iblock_0/d01"
-    tree.write(f"{backstore}/udev_path", "/dev/disk/by-uuid/a-drive\n")
-    tree.link("disk/by-uuid/a-drive", "sda")
-    tree.write(f"{backstore}/enable", "0\n")
-    assert claims(tree) == ()
-    tree.write(f"{backstore}/enable", "1\n")
-    assert claims(tree) == ("sda is the backstore iblock_0/d01 of LIO, for SCSI initiators",)
+    tree.write(f"sys/kernel/config/{offer}/enable", "1\n")
+    assert claims(tree) == (said,)
 
 
 def test_a_mount_of_a_loop_device_upon_it(tree: BlockTree) -> None:

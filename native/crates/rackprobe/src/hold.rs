@@ -239,36 +239,33 @@ mod tests {
 
     #[test]
     fn what_is_offered_over_fabrics_is_not_held_nor_written_when_it_is_offered_later() {
-        let namespace = "sys/kernel/config/nvmet/subsystems/nqn.2014-08.org:x/namespaces/2";
-        let tree = Tree::new();
-        let holder = take(&tree).unwrap();
-        tree.file(
-            &format!("{namespace}/device_path"),
-            &format!("/dev/disk/by-id/wwn-0x{WWN}\n"),
+        is_not_held_nor_written_when_it_is_offered_later(
+            "nvmet/subsystems/nqn.2014-08.org:x/namespaces/2",
+            "device_path",
+            "sda is namespace 2 of nqn.2014-08.org:x, for NVMe over Fabrics",
         );
-        tree.file(&format!("{namespace}/enable"), "0\n");
-        assert_eq!(holder.check(), [""; 0]);
-        tree.file(&format!("{namespace}/enable"), "1\n");
-        let said = "sda is namespace 2 of nqn.2014-08.org:x, for NVMe over Fabrics";
-        assert_eq!(holder.check(), [said]);
-        drop(holder);
-        assert_eq!(reasons(&tree), said);
     }
 
     #[test]
     fn what_lio_offers_is_not_held_nor_written_when_it_is_offered_later() {
-        let backstore = "sys/kernel/config/target/core/iblock_0/d01";
+        is_not_held_nor_written_when_it_is_offered_later(
+            "target/core/iblock_0/d01",
+            "udev_path",
+            "sda is the backstore iblock_0/d01 of LIO, for SCSI initiators",
+        );
+    }
+
+    fn is_not_held_nor_written_when_it_is_offered_later(offer: &str, path: &str, said: &str) {
         let tree = Tree::new();
         tree.file("sys/kernel/config/target/core/alua/lu_gps/ignored", "");
         let holder = take(&tree).unwrap();
-        tree.file(
-            &format!("{backstore}/udev_path"),
-            &format!("/dev/disk/by-id/wwn-0x{WWN}\n"),
-        );
-        tree.file(&format!("{backstore}/enable"), "0\n");
+        let file = |name: &str, text: &str| {
+            tree.file(&format!("sys/kernel/config/{offer}/{name}"), text);
+        };
+        file(path, &format!("/dev/disk/by-id/wwn-0x{WWN}\n"));
+        file("enable", "0\n");
         assert_eq!(holder.check(), [""; 0]);
-        tree.file(&format!("{backstore}/enable"), "1\n");
-        let said = "sda is the backstore iblock_0/d01 of LIO, for SCSI initiators";
+        file("enable", "1\n");
         assert_eq!(holder.check(), [said]);
         drop(holder);
         assert_eq!(reasons(&tree), said);
