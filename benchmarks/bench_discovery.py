@@ -59,7 +59,7 @@ def main() -> int:
     print(f"{rounds} rounds, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     print(f"first check, SSH logins included  {first_s:.2f} s")
     print(
-        f"check of 22 ports                 {check_s:.2f} s, slowest {max(checks_s):.2f} s (target {CHECK_TARGET_S} s)"
+        f"check of 24 ports                 {check_s:.2f} s, slowest {max(checks_s):.2f} s (target {CHECK_TARGET_S} s)"
     )
     per_24_s = survey_s * 24 / drives
     print(f"survey of {drives} drives  {survey_s:.2f} s, {per_24_s:.2f} s for 24 (target {SURVEY_TARGET_S} s)")

@@ -1,7 +1,7 @@
-"""How long a snapshot of the mock rack's health takes over SSH: at its baseline, and with all 30 drives joined.
+"""How long a snapshot of the mock rack's health takes over SSH: at its baseline, and with all 32 drives joined.
 
 Run it with the Python that has Rackloop installed: ``python benchmarks/bench_health.py [--rounds N]``. It brings two
-racks up. Targets: 3 s for all drives, 0.5 s for the 22 of the baseline, which every test of a plan pays once.
+racks up. Targets: 3 s for all drives, 0.5 s for the 24 of the baseline, which every test of a plan pays once.
 """
 
 from __future__ import annotations
@@ -18,16 +18,14 @@ from rackloop.lab import Lab, LabState, find_lab, load_lab
 from rackloop_labs import Bench, MockLab, open_lab
 from rackloop_labs.health import take_snapshot
 
-TARGETS_S = {22: 0.5, 30: 3.0}
+TARGETS_S = {24: 0.5, 32: 3.0}
 WITHIN_S = 60.0
 CLOCK = RealClock()
 # More ports on two servers, for the drives that the baseline leaves out.
 MORE = {
-    "p3: 8}": "p3: 8, p4: 23, p5: 24}",
-    "p3: 12}": "p3: 12, p4: 25, p5: 26, p6: 27}",
-    "p3: d14}": "p3: d14, p4: d17, p5: d18}",
-    "p3: d15}": "p3: d15, p4: d19, p5: d20, p6: exp1}",
-    "name: mock": "name: mock30",
+    "p3: 12}": "p3: 12, p4: 25, p5: 26, p6: 27, p7: 28, p8: 29}",
+    "p3: d15}": "p3: d15, p4: d17, p5: d18, p6: d19, p7: d20, p8: exp1}",
+    "name: mock": "name: mock32",
 }
 
 
@@ -38,7 +36,7 @@ def larger(folder: Path) -> Lab:
         if found not in text:
             raise SystemExit(f"the mock rack's description has no {found!r} any more: mend this benchmark")
         text = text.replace(found, put)
-    path = folder / "mock30.yaml"
+    path = folder / "mock32.yaml"
     path.write_text(text, encoding="utf-8")
     return load_lab(path)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, pairwise
+from math import ceil
 from operator import sub, truediv
 from statistics import median
 from threading import Event
@@ -115,22 +116,26 @@ class Pair:
 def _pairs(lab: Lab, parameters: Mapping[str, Any]) -> list[Pair]:
     """The pairs of drives to read: one of each profile at ports of its own, others of it where ports are left.
 
-    At those the profiles take turns. The rounds of a profile are shared out among its pairs, so that all ports are read
-    for about as long.
+    At those the profiles take turns. The rounds of a profile are shared out among its pairs by how long one takes, so
+    that all ports are read for about as long.
     """
     free = _port_pairs(lab, _server(lab, parameters))
     profiles = parameters["profiles"]
-    left = free[len(profiles) :]
+    rounds_of = {
+        profile: parameters["rounds" if load_profile(profile).is_rotational else "quick_rounds"] for profile in profiles
+    }
+    takes_s = {profile: rounds * _round_s(parameters, profile) for profile, rounds in rounds_of.items()}
+    port_s = sum(takes_s.values()) / len(free)
     found = []
     for profile, own in zip(profiles, cycle(free), strict=False):
-        rounds = parameters["rounds" if load_profile(profile).is_rotational else "quick_rounds"]
-        pairs = list(zip(_drive_pairs(lab, profile), [own, *left], strict=False))
-        # The profile has its own ports for all of the time, and each of the others for its share of it.
-        shares = [len(profiles) + place for place in range(len(pairs))]
-        ends = [0, *(rounds * share // shares[-1] for share in shares)]
+        rounds = rounds_of[profile]
+        at = list(zip(_drive_pairs(lab, profile), [own, *free[len(profiles) :]], strict=False))
+        # No fewer than any other of its pairs has, and all where it is its only one.
+        own_rounds = min(rounds, max(round(rounds * port_s / takes_s[profile]), ceil(rounds / len(at))))
+        ends = [0, *(own_rounds + (rounds - own_rounds) * place // max(1, len(at) - 1) for place in range(len(at)))]
         found += [
             Pair(profile, drives, ports, end - start)
-            for (drives, ports), (start, end) in zip(pairs, pairwise(ends), strict=True)
+            for (drives, ports), (start, end) in zip(at, pairwise(ends), strict=True)
             if end > start
         ]
     return found

@@ -66,13 +66,13 @@ def test_what_a_real_rack_cannot_do_is_known_before_anything_is_erased(rackloop:
 def test_each_port_and_tool_is_used_once_and_what_fails_is_named(rackloop: CommandLine, found: Path) -> None:
     live = rackloop("lab", "check", "mock", "--live")
     assert live.status == 0, live
-    assert "22 ports" in live.out
+    assert "24 ports" in live.out
     assert "; 0 failed" in live.out
     # A file of the current folder by its name is the same file.
     named = rackloop("lab", "check", found.name, "--live")
     assert "(physical), live: " in named.out, named
     assert rackloop("power", "mock", "off", "srv2").status == 0
-    assert failed_of(rackloop, "mock") == {"srv2", *(f"srv2.p{number}" for number in range(4))}
+    assert failed_of(rackloop, "mock") == {"srv2", *(f"srv2.p{number}" for number in range(6))}
     assert rackloop("power", "mock", "on", "srv2").status == 0
     # By the same way as a real rack's: over SSH, by the path of each port.
     real = rackloop("lab", "check", found, "--live", "--json")

@@ -37,7 +37,7 @@ def test_a_pass_leaves_every_record(rackloop: CommandLine) -> None:
     jsonschema.Draft202012Validator(schema).validate(results.summary)
     assert (results.summary["verdict"], results.summary["seed"]) == ("pass", 7)
     assert (results.summary["plan"], results.summary["lab"], results.summary["lab_kind"]) == ("small", "mock", "mock")
-    assert len(results.summary["duts"]) == 30
+    assert len(results.summary["duts"]) == 32
     assert list(results.tests()) == [
         "fabric/remap_latency::remap_latency",
         "fabric/switched_throughput::switched_throughput",
@@ -167,7 +167,7 @@ def test_a_dry_run_touches_nothing(rackloop: CommandLine, workers: tuple[str, ..
     assert "nothing was touched" in ended.out
     assert "6 full and partial remaps" in ended.out
     assert "2 tests, about " in ended.out
-    assert "22 drives erased" in ended.out
+    assert "24 drives erased" in ended.out
     assert sorted(rackloop.directory.rglob("*")) == before
     assert not list(rackloop.state_home.iterdir())
 
@@ -205,8 +205,8 @@ def test_plans_and_tests_may_lie_elsewhere(rackloop: CommandLine) -> None:
             "plan": "own",
             "purpose": "The cables are there.",
             "tests": [
-                {"test": "cables/count", "limits": [{"measure": "cables.count", "quantile": "max", "min": "22"}]},
-                {"test": "cables/count", "with": {"least": 23}},
+                {"test": "cables/count", "limits": [{"measure": "cables.count", "quantile": "max", "min": "24"}]},
+                {"test": "cables/count", "with": {"least": 25}},
             ],
         },
     )

@@ -30,8 +30,8 @@ def test_the_mock_rack_is_the_reference_rack(mock: Lab) -> None:
     assert [server.stack for server in mock.servers.values()] == list(Stack)
     ports = [port for server in mock.servers.values() for port in server.ports.values()]
     assert len(ports) == len(set(ports))
-    assert set(ports) == set(range(1, 23))
-    assert len(mock.drives) == 30
+    assert set(ports) == set(range(1, 25))
+    assert len(mock.drives) == 32
     assert {drive.profile for drive in mock.drives.values()} == {"sata-ssd", "sata-hdd", "sas-hdd", "nvme-ssd"}
     assert [name for name, drive in mock.drives.items() if not drive.scratch] == ["d20"]
     assert [drive.expander_slot for drive in mock.drives.values() if drive.expander] == [0, 1, 2, 3]
@@ -41,9 +41,9 @@ def test_the_mock_rack_is_the_reference_rack(mock: Lab) -> None:
 
 def test_the_baseline_joins_every_server_port_to_a_drive(mock: Lab) -> None:
     pairs = mock.baseline_map()
-    assert len(pairs) == 22
+    assert len(pairs) == 24
     assert pairs.peer_of(mock.switch_port("srv1", "p0")) == mock.where_is("d01") == 101
-    assert mock.drives_of("srv2") == ["d03", "d04", "d10", "d14"]
+    assert mock.drives_of("srv2") == ["d03", "d04", "d10", "d14", "d31", "d32"]
 
 
 def test_a_drive_behind_an_expander_is_where_the_expander_is(mock: Lab) -> None:

@@ -36,14 +36,14 @@ def test_a_fault_takes_what_it_may_touch(lab: Lab) -> None:
     assert hung.drives == {"d01"}
     assert not hung.servers
     assert taking(FaultSpec("phy_drop", "srv1.p2")).drives == {"d09"}
-    crashed = taking(FaultSpec("server_crash", "srv2"))
-    assert crashed.drives == {"d03", "d04", "d10", "d14"}
-    assert crashed.servers == {"srv2"}
+    crashed = taking(FaultSpec("server_crash", "srv3"))
+    assert crashed.drives == {"d05", "d06", "d11", "d15"}
+    assert crashed.servers == {"srv3"}
     assert not taking(FaultSpec("bmc_unreachable", "srv1"))
 
 
 def test_a_script_that_the_lab_can_have_is_played_as_it_is(lab: Lab) -> None:
-    script = schedule(step(0, 1), step(2, 1, "srv2", "server_crash"), most=Bound(1, 4, 1))
+    script = schedule(step(0, 1), step(2, 1, "srv3", "server_crash"), most=Bound(1, 4, 1))
     assert on_lab(script, lab, 1) is script
 
 
@@ -76,8 +76,8 @@ def test_a_word_that_is_nearly_written_is_guessed(lab: Lab) -> None:
 
 
 def test_a_script_that_takes_more_drives_than_it_may_is_refused(lab: Lab) -> None:
-    with pytest.raises(BadInput, match=r"4 drives \(d03, d04, d10, d14\) would be broken at once, .* allows 1"):
-        on_lab(schedule(step(0, 1, "srv2", "server_crash")), lab, 1)
+    with pytest.raises(BadInput, match=r"4 drives \(d05, d06, d11, d15\) would be broken at once, .* allows 1"):
+        on_lab(schedule(step(0, 1, "srv3", "server_crash")), lab, 1)
 
 
 def test_words_stand_for_what_is_in_use_and_may_be_broken(lab: Lab) -> None:

@@ -63,7 +63,7 @@ def test_labs_are_listed_with_those_that_are_wrong(mine: Path, capsys: pytest.Ca
     heading, *listed = rows(capsys)
     assert heading == ["name", "kind", "state", "servers", "drives", "fabric", "file"]
     by_name = {row[0]: row for row in listed}
-    assert by_name["mock"][1:6] == ["mock", "down", "4", "30", "flexfabric"]
+    assert by_name["mock"][1:6] == ["mock", "down", "4", "32", "flexfabric"]
     assert by_name["example-rack"][1:3] == ["physical", ""]
     assert by_name["broken"][2] == "4 problems"
     assert not (mine.parent / "state").exists(), "listing made a lab's state"

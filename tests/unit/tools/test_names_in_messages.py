@@ -18,7 +18,7 @@ def test_servers_and_outlets_come_before_a_racks_many_drives() -> None:
     ports = [*map(Part.drive, lab.drives), Part.outlet("pdu1", 1), *map(Part.server, lab.servers)]
     with pytest.raises(BadInput) as caught:
         _named("zzz", [str(part) for part in ports])
-    assert str(caught.value).endswith("; known: pdu1/1, srv1, srv2, srv3, srv4, and 30 more such as drive:d01")
+    assert str(caught.value).endswith("; known: pdu1/1, srv1, srv2, srv3, srv4, and 32 more such as drive:d01")
     for text, meant in (("srvv1", "srv1"), ("d01", "drive:d01"), ("pdu1", "pdu1/1")):
         with pytest.raises(BadInput, match=f"did you mean '{meant}'"):
             _named(text, [str(part) for part in ports])
