@@ -80,7 +80,7 @@ def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
 
 def _round_s(parameters: Mapping[str, Any], profile: str) -> float:
     """The time of a round's reads of two drives of a profile, with and without a switch."""
-    each_s, bytes_per_s = (0.012, 150e6) if load_profile(profile).is_rotational else (0.003, 500e6)
+    each_s, bytes_per_s = (0.008, 150e6) if load_profile(profile).is_rotational else (0.003, 500e6)
     return float(sum(2 * _reads(parameters, block) * (each_s + block / bytes_per_s) for block in parameters["blocks"]))
 
 
