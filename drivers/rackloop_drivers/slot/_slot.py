@@ -139,7 +139,7 @@ class HostSlot:
         if note["fault"]["kind"] == "slot_power_off":
             return self._host.read_file(note["mend_file"], deadline).strip() == b"0"
         completed = self._host.run(self._command("locate", self._device), deadline)
-        return completed.status == _NOT_THERE
+        return completed.status == _NOT_THERE or self._is_replaced(note, deadline)
 
     def end(self, note: Mapping[str, Any], deadline: Deadline) -> None:
         """See :class:`~rackloop_drivers.host_tools.Breaking`."""
@@ -153,6 +153,17 @@ class HostSlot:
             self._await("there", deadline)
         else:
             self._run("write", note["mend_file"], note["mend_value"], "there", self._device, deadline=deadline)
+
+    def _is_replaced(self, note: Mapping[str, Any], deadline: Deadline) -> bool:
+        """Whether another drive is in the place of the one that was removed, as a switch may have joined it there."""
+        if (serial := note.get("serial")) is None:
+            return False
+        try:
+            seen = identify_drive(self._host, self._device, deadline)
+        except LabError:
+            # One that does not say who it is may be the one that was removed.
+            return False
+        return normal_text(seen.identity.serial) != normal_text(str(serial))
 
     def _require_alone(self, place: _Place, kind: str, note: Mapping[str, Any], deadline: Deadline) -> None:
         """Return where nothing goes with the drive that must stay: other namespaces, what else is behind its port.
@@ -191,6 +202,7 @@ class HostSlot:
                 "break_value": "1",
                 "mend_file": f"/sys/class/scsi_host/host{host}/scan",
                 "mend_value": f"{channel} {target} {lun}",
+                "serial": self._serial,
             }
         function = self._function(place)
         return {
@@ -199,6 +211,7 @@ class HostSlot:
             # The rescan file of the port above it is for the bus that the port is on, with all the ports there.
             "mend_file": f"/sys/class/pci_bus/{function.rpartition(':')[0]}/rescan",
             "mend_value": "1",
+            "serial": self._serial,
         }
 
     def _prepare_slot_power_off(self, place: _Place, _deadline: Deadline) -> dict[str, Any]:

@@ -251,6 +251,18 @@ def test_of_a_scsi_host_the_target_that_was_removed_is_scanned_and_no_other() ->
     assert (note["mend_file"], note["mend_value"]) == ("/sys/class/scsi_host/host6/scan", "1 14 2")
 
 
+@pytest.mark.parametrize("joined", [SERIAL, "OTHER"], ids=["the drive itself", "another drive"])
+def test_a_removed_drive_stays_away_where_another_one_is_in_its_place(joined: str) -> None:
+    """A switch may join the place of the drive to another one, which does not end what took the first one away."""
+    host = LocatingServer(located=f"name sdb\ndevice {SATA}\n")
+    note = HostSlot(host, "/dev/sdb", drive_id="d01", serial=serial_of(host)).prepare(REMOVED, soon(10))
+    if joined == "OTHER":
+        note["serial"] = "OTHER"
+    assert HostSlot(host, "/dev/sdb", drive_id="d01", serial="").stands({"fault": REMOVED, **note}, soon(10)) is (
+        joined == "OTHER"
+    )
+
+
 def test_what_is_not_above_the_drive_is_refused() -> None:
     host, slot = alone()
     host.not_above = "/sys/bus/pci/devices/0000:02:00.0 is not above nvme0n1 in sysfs\n"
