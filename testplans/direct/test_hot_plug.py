@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from rackloop.errors import NotSupported
-from rackloop.faults import FaultSpec
 from rackloop.lab import Lab
 from rackloop.parameters import choice, size, whole
-from rackloop_fixtures import AttachedDrives, Measure, Progress, Rack
+from rackloop_fixtures import AttachedDrives, Loss, Measure, Progress, Rack
 
 _WAYS = ["hot_unplug", "link_disable"]
 PARAMETERS = {
@@ -63,19 +62,16 @@ def test_hot_plug(rack: Rack, parameters: Mapping[str, Any], measure: Measure, p
         progress(done, len(drives.servers), drive)
         drives.identify(drive)
         for kind in _kinds(rack.lab, parameters, drive):
-            still_seen, returns = [], []
+            losses: list[Loss] = []
             try:
-                for _ in range(int(parameters["times"])):
-                    with rack.faults.injected(FaultSpec(kind, drive)):
-                        still_seen.append(int(drives.is_seen(drive)))
-                    returns.append(drives.await_return(drive))
+                losses.extend(drives.lose(drive, kind) for _ in range(int(parameters["times"])))
             except NotSupported as error:
                 # The other ways, and the other drives, are measured all the same.
                 refused.append(f"{kind} of {drive}: {error}")
             # What was measured before a refusal is judged as well.
-            if still_seen:
-                measure("hotplug.still_seen", still_seen, drive=drive, fault=kind)
-            if returns:
+            if losses:
+                measure("hotplug.still_seen", [int(loss.was_seen) for loss in losses], drive=drive, fault=kind)
+                returns = [loss.returned for loss in losses]
                 took_s, errors_s = [one.took_s for one in returns], [one.error_s for one in returns]
                 measure("hotplug.return", took_s, errors=errors_s, drive=drive, fault=kind)
         if (wrong := drives.wrong_sectors(drive)) is not None:

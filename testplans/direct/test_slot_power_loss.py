@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from rackloop.errors import NotSupported
-from rackloop.faults import FaultSpec
 from rackloop.lab import Lab
 from rackloop.parameters import size, whole
 from rackloop_fixtures import AttachedDrives, Measure, Progress, Rack
@@ -82,12 +81,9 @@ def test_slot_power_loss(rack: Rack, parameters: Mapping[str, Any], measure: Mea
         drives.identify(drive)
     for done, (drive, kind) in enumerate(slots):
         progress(done, len(slots), f"{kind} of {drive}")
-        still_seen, returns = [], []
-        for _ in range(int(parameters["times"])):
-            with rack.faults.injected(FaultSpec(kind, drive)):
-                still_seen.append(int(drives.is_seen(drive)))
-            returns.append(drives.await_return(drive))
-        measure("power.still_seen", still_seen, drive=drive, fault=kind)
+        losses = [drives.lose(drive, kind) for _ in range(int(parameters["times"]))]
+        measure("power.still_seen", [int(loss.was_seen) for loss in losses], drive=drive, fault=kind)
+        returns = [loss.returned for loss in losses]
         took_s, errors_s = [one.took_s for one in returns], [one.error_s for one in returns]
         measure("power.return", took_s, errors=errors_s, drive=drive, fault=kind)
     for drive in drives.servers:

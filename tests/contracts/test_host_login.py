@@ -214,8 +214,10 @@ def test_a_server_that_let_us_in_is_waited_for_as_long_as_pam_may_take(
         (tmp_path / "password").write_text(PASSWORD)
         knowing = replace(access, password=FileSecret(tmp_path / "password"))
         with SshHost(knowing, clock) as host:
-            host.reconnect(Deadline.after(clock, within_s))
+            began_ns = clock.now_ns()
+            away_ns = host.reconnect(Deadline.after(clock, within_s))
         assert len(shown) == logins
+        assert away_ns == began_ns, "it let us in then, or the attempt that failed began then"
 
 
 def test_a_wrong_password_is_shown_once_and_never_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

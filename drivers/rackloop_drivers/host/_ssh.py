@@ -203,13 +203,16 @@ class SshHost:
         if done.status:
             raise LabError(unwritten(self.name, path, done.stderr))
 
-    def reconnect(self, deadline: Deadline) -> None:
-        """Drop the connection, and wait until the server lets us in again.
+    def reconnect(self, deadline: Deadline) -> int:
+        """Drop the connection, and wait until the server lets us in again; when the last attempt that failed began.
+
+        Where none did, when this was called.
 
         Raises DeadlineExceeded, with what it last met, when it does not in time, and at once what more time would
         not mend: an unknown or changed host key, a refused login, a name that never resolved.
         """
         pause_s, attempt_s, session_s = _FIRST_PAUSE_S, self._access.logs_in_within_s, _FIRST_SESSION_S
+        away_ns = self._clock.now_ns()
         with self._connecting_by(deadline):
             self._must_be_open()
             self._connection_pool.retire()
@@ -218,10 +221,12 @@ class SshHost:
             self._drop()
             self._refusal = None
             while True:
+                began_ns = self._clock.now_ns()
                 try:
                     self._connect(deadline.sooner(attempt_s + session_s), deadline.sooner(attempt_s))
-                    return
+                    return away_ns
                 except (NotConnected, DeadlineExceeded) as error:
+                    away_ns = began_ns
                     if isinstance(error, DeadlineExceeded):
                         attempt_s = min(2 * attempt_s, _LONGEST_ATTEMPT * self._access.logs_in_within_s)
                         session_s *= 2

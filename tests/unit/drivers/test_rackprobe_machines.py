@@ -66,7 +66,7 @@ class ArmServer(RunOnlyExecutor):
     def give_up(self) -> None:
         raise NotImplementedError
 
-    def reconnect(self, deadline: Deadline) -> None:
+    def reconnect(self, deadline: Deadline) -> int:
         raise NotImplementedError
 
 

@@ -73,7 +73,7 @@ class Streaming(Asked):
     def give_up(self) -> None:
         pass
 
-    def reconnect(self, deadline: Deadline) -> None:
+    def reconnect(self, deadline: Deadline) -> int:
         raise NotSupported(f"it is not reached by {deadline}")
 
 

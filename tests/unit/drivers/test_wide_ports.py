@@ -95,7 +95,7 @@ class SasServer(RunOnlyExecutor):
     def give_up(self) -> None:
         raise NotImplementedError
 
-    def reconnect(self, deadline: Deadline) -> None:
+    def reconnect(self, deadline: Deadline) -> int:
         raise NotImplementedError
 
 

@@ -125,8 +125,8 @@ class RecordedServer:
     def give_up(self) -> None:
         return None
 
-    def reconnect(self, deadline: Deadline) -> None:
-        return None
+    def reconnect(self, deadline: Deadline) -> int:
+        return 0
 
     def close(self) -> None:
         return None
