@@ -19,7 +19,7 @@ from rackloop_models import drives
 RATE_IOPS, OBJECTIVE_S, SECONDS = 4000, 1e-3, 10.0
 REFLEX = {"through": "reflex", "scheduler_parameters": ""}
 # More than the curve of a drive that is written has at this objective, and less than that of one that is not.
-DEMANDING = Tenant("t1", Workload(4096, 100), rate_iops=500_000, objective_s=500e-6)
+DEMANDING = Tenant("t1", Workload(128 << 10, 100), rate_iops=15_625, objective_s=500e-6)
 
 
 def test_a_tenant_of_random_arrivals_alone_keeps_its_objective() -> None:
@@ -57,6 +57,7 @@ def test_a_neighbour_that_writes_in_any_case_may_write(read_percents: list[int],
     plan: dict[str, Any] = runpy.run_path(str(data_path("testplans") / "tenancy" / "test_isolation.py"))
     parameters = {name: one.default for name, one in plan["PARAMETERS"].items()} | REFLEX
     parameters |= {"rate": DEMANDING.rate_iops, "objective": DEMANDING.objective_s}
+    parameters["block"] = DEMANDING.workload.block_bytes
     parameters["neighbour_read_percents"] = read_percents
     if is_admitted:
         assert plan["estimate_s"](load_lab("mock"), parameters) > 0

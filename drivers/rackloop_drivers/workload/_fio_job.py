@@ -240,7 +240,7 @@ class FioJob:
         if self.arrivals is Arrivals.POISSON and self.rate_iops is None:
             problems.append("arrivals of a Poisson process need rate_iops: how many are due a second")
         if self.arrivals is Arrivals.POISSON and self.rate_iops is not None and self.rate_iops > 0:
-            problems += poisson_problems(self.rate_iops)
+            problems += [f"{problem}, give more threads (numjobs)" for problem in poisson_problems(self.rate_iops)]
         if self.arrivals is Arrivals.POISSON and self.bursts is not None:
             problems.append("arrivals and bursts both say when an I/O is due: give one")
         if self.block_mix and self.random_map and str(self.rw).startswith("rand"):

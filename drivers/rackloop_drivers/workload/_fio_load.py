@@ -16,6 +16,8 @@ _MOST_SIZES = 64
 _SECOND_US = 1_000_000
 # What a rate at random may differ from the one asked for: less than two runs of fio differ by.
 _RATE_TOLERANCE = 0.01
+# Up to here every rate is within that.
+_SURELY_KEPT_IOPS = 20_000
 
 
 class Arrivals(StrEnum):
@@ -31,13 +33,18 @@ def poisson_rate(rate_iops: int) -> int:
     return min(rate_iops, max(1, _SECOND_US // next_gap_us), key=lambda rate: abs(_kept(rate) - rate_iops))
 
 
+def poisson_kept_iops(rate_iops: int) -> float:
+    """The I/Os a second at random that one thread of fio issues for a rate, while nothing holds them back."""
+    return _kept(poisson_rate(rate_iops))
+
+
 def poisson_problems(rate_iops: int) -> list[str]:
-    """The problem with a rate at random that fio would not keep, as a part of a sentence."""
-    kept = _kept(poisson_rate(rate_iops))
+    """The problem with a rate at random that one thread of fio would not keep, as a part of a sentence."""
+    kept = poisson_kept_iops(rate_iops)
     if abs(kept / rate_iops - 1) <= _RATE_TOLERANCE:
         return []
-    said = f"rate_iops is {rate_iops} at random, and fio, whose gaps are whole microseconds, would come to {kept:.0f}"
-    return [f"{said}: it keeps up to 20000 of a thread, spread more over tenants or over numjobs"]
+    said = f"{rate_iops:,} I/Os a second are due at random, and fio, whose gaps are whole microseconds, would come to"
+    return [f"{said} {kept:,.0f}: it keeps up to {_SURELY_KEPT_IOPS:,} of a thread"]
 
 
 def _kept(rate_iops: int) -> float:
