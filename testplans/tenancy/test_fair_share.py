@@ -93,6 +93,7 @@ PARAMETERS = {
 MEASURES = {
     "tenant.f_util": "1",
     "tenant.bandwidth": "B/s",
+    "tenant.issued": "1",
     "tenant.p50": "s",
     "tenant.p99": "s",
     "tenant.p999": "s",

@@ -93,6 +93,7 @@ MEASURES = {
     "isolation.neighbours_over_victim": "1",
     "isolation.work": "1",
     "tenant.bandwidth": "B/s",
+    "tenant.issued": "1",
     "tenant.p50": "s",
     "tenant.p99": "s",
     "tenant.p999": "s",
@@ -147,15 +148,16 @@ def test_isolation(
     alone = found[ALONE][victim.name]
     require_served([alone], window)
     for name in cases:
-        beside = found[name].pop(victim.name)
+        beside = found[name][victim.name]
+        neighbours = {of: phase for of, phase in found[name].items() if of != victim.name}
         of_case = {**of_box, "neighbours": name}
         pairs = {"kept": (beside.bandwidths(window), alone.bandwidths(window))}
-        if found[name] and min(beside.bandwidths(window)) > 0:
+        if neighbours and min(beside.bandwidths(window)) > 0:
             pairs["neighbours_over_victim"] = (
-                totals(found[name])[window.first - 1 : window.last],
+                totals(neighbours)[window.first - 1 : window.last],
                 beside.bandwidths(window),
             )
-        elif found[name]:
+        elif neighbours:
             measure.untaken("isolation.neighbours_over_victim", "the victim completed no I/O in a round", **of_case)
         if (after := beside.p99s(window)) and (before := alone.p99s(window)):
             pairs["p99_factor"] = (after, before)
@@ -167,7 +169,7 @@ def test_isolation(
             of_rounds = Rounds(list(zip(over, under, strict=True)), shared_box.seed).ratio(ratio)
             measure(f"isolation.{what}", of_rounds, statistics=("mean",), **of_case)
         measure_phase(measure, beside, window, shared_box.seed, name, of_box, alone)
-        for neighbour in found[name].values():
+        for neighbour in neighbours.values():
             measure_phase(measure, neighbour, window, shared_box.seed, name, of_box)
     measure_phase(measure, alone, window, shared_box.seed, ALONE, of_box)
     for what in work.done:

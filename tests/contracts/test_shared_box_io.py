@@ -182,6 +182,19 @@ def test_fio_that_could_ask_for_no_more_leaves_it_unknown() -> None:
     assert raised.value.cause is Cause.HARNESS
 
 
+def test_a_rate_that_the_box_does_not_serve_even_alone_leaves_it_unknown() -> None:
+    asking = Tenant("reader", Workload(4096, 100, iodepth=1), rate_iops=5000)
+    slow = ("--filter=delay", "memory", str(SIZE), "rdelay=5ms")
+    with shared(("d01", "srv1", "p0"), memory=slow, cores="64") as box:
+        box.prepare([asking, WRITER], UNPREPARED)
+        found = box.rounds({"alone": [asking], "together": [asking, WRITER]}, CONDITIONS, "together")
+        with pytest.raises(
+            LimitsUnknown, match=r"due of tenant reader were not issued alone, where 1 may be"
+        ) as raised:
+            box.require_its_own_limit([found["alone"]["reader"]], Window.over([1.0] * 5, 5, 5))
+    assert raised.value.cause is Cause.TEST
+
+
 def test_fio_of_all_tenants_that_is_short_of_cores_leaves_it_unknown() -> None:
     tenants = [READER, WRITER]
     for cores, found in (("0", "had 0[.]?[0-9]* of 0 cores of srv1 in the phase 'together'"), ("?", "nproc says [?]")):

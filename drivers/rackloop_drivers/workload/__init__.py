@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rackloop_drivers.workload._fio_load import BlockShare as BlockShare
     from rackloop_drivers.workload._fio_load import Bursts as Bursts
     from rackloop_drivers.workload._fio_load import block_mix_problems as block_mix_problems
+    from rackloop_drivers.workload._fio_load import poisson_kept_iops as poisson_kept_iops
     from rackloop_drivers.workload._fio_load import poisson_problems as poisson_problems
     from rackloop_drivers.workload._fio_records import recording_fio as recording_fio
     from rackloop_drivers.workload._fio_result import Direction as Direction
