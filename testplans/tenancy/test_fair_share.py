@@ -30,6 +30,7 @@ from rackloop_fixtures import (
     tenants_of,
     terms_of,
     totals,
+    weight_labels,
 )
 from rackloop_oracles.fairness import TenantShares, standalone_maximum
 
@@ -148,15 +149,17 @@ def test_fair_share(
         name: standalone_maximum(name, {one: phase.bandwidths(window) for one, phase in found[name].items()}).tolist()
         for name in alone
     }
+    terms = terms_of(tenants, parameters)
+    weights = weight_labels(terms)
     for what, when in together.items():
         shares = TenantShares(
             maxima,
             {name: phase.bandwidths(window) for name, phase in found[when].items()},
             shared_box.seed,
-            terms_of(tenants, parameters),
+            terms,
         )
         for name, f_util in shares.f_utils().items():
-            labels_of = {**alone[name].tenant.labels, **of_box, "meanwhile": what}
+            labels_of = {**alone[name].tenant.labels, **weights[name], **of_box, "meanwhile": what}
             measure("tenant.f_util", f_util, statistics=("mean",), **labels_of)
         for name, index in {"jain": shares.jain, "min_max": shares.min_max}.items():
             measured = index_of(index, conditions.seconds)

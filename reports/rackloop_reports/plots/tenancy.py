@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -42,12 +43,16 @@ class Figured:
 
 @dataclass(frozen=True)
 class TenantShare:
-    """The share of one tenant: bytes a second ``alone`` and ``together`` with the others, and its f-Util."""
+    """The share of one tenant: bytes a second ``alone`` and ``together`` with the others, and its f-Util.
+
+    ``weight`` is the one by which it is to be served, beside those of the others.
+    """
 
     name: str
     alone: float
     together: float
     f_util: Figured
+    weight: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -74,26 +79,34 @@ def tenant_shares(
     source: Source,
     meanwhile: str = "nothing",
 ) -> Figure:
-    """Each tenant's bandwidth with its ideal, an equal part of what it has alone; beside it, the one over the other.
+    """Each tenant's bandwidth with its ideal, and beside it its f-Util.
 
+    The ideal is an equal part of what the tenant has alone, an f-Util of 1, times its weight over the mean weight.
     ``overall`` are the figures of all tenants, by name; ``meanwhile`` is the work of the rack while all were together.
     """
     figure = blank(max(9.6, 3.6 + 1.3 * len(tenants)), 4.9)
     left, right = figure.subplots(1, 2)
     places = range(len(tenants))
-    scale, unit = fitting("B/s", max(max(one.together, one.alone / len(tenants)) for one in tenants))
+    mean = fmean(one.weight for one in tenants)
+    ideals = [one.weight / mean for one in tenants]
+    parts = [one.alone / len(tenants) * ideal for one, ideal in zip(tenants, ideals, strict=True)]
+    scale, unit = fitting("B/s", max(*(one.together for one in tenants), *parts))
     left.bar(places, [one.together * scale for one in tenants], _BAR, **bar_look(0), label="together")
-    for place, one in enumerate(tenants):
-        ends = (place - _BAR / 2, place + _BAR / 2)
-        name = "ideal: alone / number of tenants" if place == 0 else "_ideal"
-        left.hlines(one.alone / len(tenants) * scale, *ends, color=BLACK, linewidth=2, linestyle=LINES[1], label=name)
+    are_weighted = len(set(ideals)) > 1
+    name = f"ideal: alone / number of tenants{', by weight' if are_weighted else ''}"
+    starts, ends = ([place + end for place in places] for end in (-_BAR / 2, _BAR / 2))
+    left.hlines([part * scale for part in parts], starts, ends, BLACK, LINES[1], label=name, linewidth=2)
     left.set_ylabel(f"Bandwidth, {unit}")
     left.set_ylim(bottom=0)
-    right.axhline(1, color=BLACK, linewidth=1.2, linestyle=LINES[1], zorder=1)
+    if are_weighted:
+        right.hlines(ideals, starts, ends, BLACK, LINES[1], linewidth=1.2, zorder=1)
+    else:
+        right.axhline(1, color=BLACK, linewidth=1.2, linestyle=LINES[1], zorder=1)
     for place, one in enumerate(tenants):
         _point(right, place, one.f_util)
-    right.set_ylabel("f-Util (ideal: 1)")
-    right.set_ylim(0, max(1.25, 1.1 * max(one.f_util.interval[1] or one.f_util.value for one in tenants)))
+    right.set_ylabel(f"f-Util (ideal: {'by weight' if are_weighted else '1'})")
+    most = max(*(one.f_util.interval[1] or one.f_util.value for one in tenants), *ideals)
+    right.set_ylim(0, max(1.25, 1.1 * most))
     # One limit on all is one line; others are each tenant's own.
     limits = {tuple(one.f_util.limits) for one in tenants}
     if len(limits) == 1:

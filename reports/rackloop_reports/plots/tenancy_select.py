@@ -77,7 +77,8 @@ def _shares(test: TestRecord) -> dict[str, list[TenantShare]]:
             alone = tenant, _ALONE
             together = tenant, _TOGETHER if meanwhile == _NOTHING else f"{_TOGETHER}, {meanwhile}"
             if {alone, together} <= bandwidths.keys():
-                share = TenantShare(_name(one), bandwidths[alone], bandwidths[together], f_util)
+                weight = float(one.labels.get("weight", 1))
+                share = TenantShare(_name(one), bandwidths[alone], bandwidths[together], f_util, weight)
                 found.setdefault(meanwhile, []).append(share)
     return found
 
@@ -115,4 +116,5 @@ def _latencies(test: TestRecord) -> list[TenantLatency]:
 
 def _name(one: Measured) -> str:
     labels = one.labels
-    return f"{labels['tenant']}\n{labels['block']} {labels['mix']}\ndepth {labels['outstanding']}"
+    weight = f", weight {labels['weight']}" if "weight" in labels else ""
+    return f"{labels['tenant']}\n{labels['block']} {labels['mix']}\ndepth {labels['outstanding']}{weight}"

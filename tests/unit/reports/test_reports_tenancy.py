@@ -51,6 +51,27 @@ def test_a_share_stands_beside_its_ideal() -> None:
     assert bars == [pytest.approx([0.65, 0.95]), pytest.approx([1.15, 1.45])]
 
 
+def test_an_ideal_is_by_the_weight_of_a_tenant(tmp_path: Path) -> None:
+    example = ExampleRun(tmp_path / "run")
+    example.start(TEST, "share a drive")
+    for tenant, weight, f_util in (("t1", "1", 0.4), ("t2", "4", 1.6)):
+        labels = {"tenant": tenant, "block": "4 KiB", "mix": "100/0", "outstanding": "32"}
+        example.write(measured("tenant.f_util", "1", f_util, **labels, weight=weight))
+        for when, served in (("alone", 400e6), ("together", 200e6 * f_util)):
+            example.write(measured("tenant.bandwidth", "B/s", served, **labels, when=when))
+    example.finish(TEST)
+    (test,) = read_run(example.close()).tests
+    (draw,) = dict(tenancy_drawings(test, SOURCE)).values()
+    left, right = draw().axes
+    assert [bar.get_height() for bar in left.patches] == pytest.approx([80, 320])  # type: ignore[attr-defined]
+    assert [line[0][1] for line in left.collections[0].get_segments()] == pytest.approx([80, 320])  # type: ignore[attr-defined]
+    assert [line[0][1] for line in right.collections[0].get_segments()] == pytest.approx([0.4, 1.6])  # type: ignore[attr-defined]
+    assert right.get_ylabel() == "f-Util (ideal: by weight)"
+    assert [text.get_text() for text in left.get_xticklabels()] == [
+        f"{tenant}\n4 KiB 100/0\ndepth 32, weight {weight}" for tenant, weight in (("t1", 1), ("t2", 4))
+    ]
+
+
 def test_the_figures_of_all_tenants_are_in_the_caption() -> None:
     figure = tenant_shares([share("t1", 1e6, 1)], [("Jain index", Figured(0.94, (0.9, 0.97)))], SOURCE)
     assert "Jain index 0.94 (0.9 to 0.97). Bars: 95 % intervals by bootstrap" in figure.texts[1].get_text().replace(
