@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -10,8 +11,8 @@ from rackloop.clock import Deadline, RealClock
 from rackloop.lab import load_profile
 from rackloop_cli.main import main
 from rackloop_drivers.host import LocalExecutor
-from rackloop_models.drives import DriveSim
-from rackloop_models.remote_flash import X86, CurvePoint, added_s, admissions, load_sweep, scaling
+from rackloop_models.drives import Depth, DriveSim
+from rackloop_models.remote_flash import X86, BoxLoad, CurvePoint, added_s, admissions, load_sweep, run_loads, scaling
 
 GIB = 1 << 30
 
@@ -52,6 +53,19 @@ def test_an_objective_that_no_tenant_can_have_is_refused(sim: DriveSim, deadline
     assert (one.admitted, one.is_kept) == (0, None)
     assert "CANTMEETSLO" in one.refusal
     assert "20000 IOPS" in one.refusal
+
+
+@pytest.fixture
+def small() -> Iterator[DriveSim]:
+    with LocalExecutor(RealClock()) as executor:
+        yield DriveSim(executor, load_profile("nvme-ssd"), size_bytes=GIB // 4, seed=1)
+
+
+def test_what_a_load_writes_no_other_finds(small: DriveSim, deadline: Deadline) -> None:
+    reads = BoxLoad(hardware=X86.hardware(1), drives=1, clients=2, arrivals=Depth(8))
+    writes = replace(reads, read_percent=0.0, seconds=0.5)
+    after, alone = run_loads(small, [writes, reads], deadline)[-1], run_loads(small, [reads], deadline)[-1]
+    assert (after.tenants, after.total) == (alone.tenants, alone.total)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from rackloop.clock import Deadline
 from rackloop_models.drives import (
-    PREPARATIONS,
-    REST,
     Box,
     BoxResult,
     Depth,
@@ -22,6 +20,7 @@ from rackloop_models.drives import (
     Tenant,
     TenantLoad,
     known,
+    on_prepared,
 )
 from rackloop_models.tenancy import merged, quantile_ns
 
@@ -67,13 +66,9 @@ class BoxLoad:
 
 
 def run_loads(sim: DriveSim, loads: Sequence[BoxLoad], deadline: Deadline) -> list[BoxResult]:
-    """The results of loads on one box of drives that were filled once, after a rest each. Raises as DriveSim.run."""
-    experiments = [
-        act
-        for number, load in enumerate(loads)
-        for act in (REST, load.experiment(f"load {number + 1}", sim.size_bytes))
-    ]
-    found = sim.run([*PREPARATIONS[State.FILLED], *experiments], deadline)
+    """The result of each load on a box of clean drives, which no other has changed. Raises as DriveSim.run."""
+    acts = [load.experiment(f"load {number + 1}", sim.size_bytes) for number, load in enumerate(loads)]
+    found = on_prepared(sim, State.FILLED, acts, deadline)
     return [result for result in found if isinstance(result, BoxResult)]
 
 
