@@ -68,6 +68,13 @@ def test_what_a_load_writes_no_other_finds(small: DriveSim, deadline: Deadline) 
     assert (after.tenants, after.total) == (alone.tenants, alone.total)
 
 
+def test_what_tenants_of_one_objective_write_no_others_find(small: DriveSim, deadline: Deadline) -> None:
+    strict, loose = CurvePoint(2000, 45e3, 45e3), CurvePoint(5000, 45e3, 45e3)
+    (alone,) = admissions(small, [loose], deadline)
+    assert alone.admitted > 0
+    assert admissions(small, [strict, loose], deadline)[-1].writer_iops == alone.writer_iops
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -14,8 +14,6 @@ from typing import Any
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput
 from rackloop_models.drives import (
-    PREPARATIONS,
-    REST,
     Depth,
     DriveSim,
     Rate,
@@ -26,6 +24,7 @@ from rackloop_models.drives import (
     TenantLoad,
     Tenants,
     TenantsResult,
+    on_prepared,
 )
 from rackloop_models.tenancy import quantile_ns
 from rackloop_oracles.fairness import USED_SHARE
@@ -113,7 +112,7 @@ def admissions(sim: DriveSim, curve: Sequence[CurvePoint], deadline: Deadline) -
         count, refusal = _admitted(sim, scheduler, one, deadline)
         found.append((one.p95_us, count, refusal))
         if count:
-            acts += [REST, _tenants(sim, scheduler, one.p95_us, count)]
+            acts.append(_tenants(sim, scheduler, one.p95_us, count))
     results = iter(_results(sim, acts, deadline))
     return tuple(
         Admission(bound, count, refusal, *_judged(next(results) if count else None)) for bound, count, refusal in found
@@ -200,11 +199,12 @@ def _mix(tokens_per_s: float, write_share: float) -> Tenants:
 
 def _swept(sim: DriveSim, acts: Sequence[Tenants], deadline: Deadline) -> list[float]:
     """The 95th percentile of the reads of each, in us."""
-    results = _results(sim, [one for act in acts for one in (REST, act)], deadline)
+    results = _results(sim, acts, deadline)
     found = [quantile_ns(result.of("reads").latency_buckets or (), 0.95) for result in results]
     return [float("inf") if one is None else one / 1e3 for one in found]
 
 
-def _results(sim: DriveSim, acts: Sequence[Any], deadline: Deadline) -> list[TenantsResult]:
-    found = sim.run([*PREPARATIONS[State.FRAGMENTED], *acts], deadline) if acts else ()
+def _results(sim: DriveSim, acts: Sequence[Tenants], deadline: Deadline) -> list[TenantsResult]:
+    """The result of each, on a fragmented drive that no other has changed."""
+    found = on_prepared(sim, State.FRAGMENTED, acts, deadline) if acts else ()
     return [result for result in found if isinstance(result, TenantsResult)]
