@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ CONFIG = {
     "scheduler": {"kind": "gimbal"},
     "tenants": [{"name": "a"}],
 }
+QUANTILES = {2: "p50", 100: "p99", 1000: "p99_9"}
 ONE_REPLICA = {"replicas": 1, "unit_bytes": 1 << 20, "blob_bytes": 128 << 10}
 
 
@@ -39,6 +41,9 @@ def test_what_is_read_is_what_was_written_on_both_replicas() -> None:
     assert loaded == {"event": "loaded", "records": RECORDS}
     assert (result["operations"], result["errors"], result["mismatch"]) == (2000, 0, None)
     assert result["gets"]["count"] + result["puts"]["count"] == 2000
+    for kind, one_in in product(("gets", "puts", "scans"), QUANTILES):
+        enough = result[kind]["count"] >= 10 * one_in
+        assert (result[kind]["latency_ns"][QUANTILES[one_in]] is not None) == enough, (kind, one_in)
     assert result["verified_bytes"] >= 4096 * result["counters"]["blocks_read"] > 0
     assert result["counters"]["flushed_bytes"] > 0
     assert result["credit_updates"] > 0

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from rackloop_models.client._cells import Cell
 from rackloop_models.client._measure import StoreOutcome
-from rackloop_models.drives import all_known
+from rackloop_models.drives import REQUESTS_BEYOND, all_known
 from rackloop_models.tenancy import Claim
 
 _GIMBAL = "gimbal"
@@ -67,7 +67,8 @@ def _claim(
         if _whole(cells, kind) and _of(cells, kind, figure) is None
     ]
     if left_out:
-        told.append(f"left out, with a client that completed no get: {', '.join(left_out)}")
+        beyond = f"with fewer than {REQUESTS_BEYOND} gets of a client beyond it"
+        told.append(f"left out, {beyond}: {', '.join(left_out)}")
     return Claim(claim, published, "; ".join(told), None)
 
 

@@ -11,7 +11,15 @@ import numpy as np
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput
 from rackloop_models.client._cells import Cell, Setup, cells
-from rackloop_models.drives import BlobStoreResult, DriveSim, State, StoreClientResult, all_known, on_prepared
+from rackloop_models.drives import (
+    QUANTILES,
+    BlobStoreResult,
+    DriveSim,
+    State,
+    StoreClientResult,
+    all_known,
+    on_prepared,
+)
 from rackloop_oracles.fairness import f_util, jain_index
 
 _LONGER = "measure for longer, or give the scheduler other parameters"
@@ -29,17 +37,21 @@ class StoreOutcome:
     clients: tuple[StoreClientResult, ...]
 
     def worst_get_ns(self, quantile: str) -> float | None:
-        """A quantile of the latency of gets, of that client for which it is longest; None where one completed none."""
+        """A quantile of the latency of gets, of that client for which it is longest; None as for the mean."""
         return max(self._gets_ns(quantile), default=None)
 
     def mean_get_ns(self, quantile: str) -> float | None:
-        """The mean over clients of a quantile of the latency of gets; None where one completed none."""
+        """The mean over clients of a quantile of the latency of gets; None where one completed too few for it.
+
+        Too few are those of :data:`QUANTILES`. Such a client may have waited longest.
+        """
         found = self._gets_ns(quantile)
         return sum(found) / len(found) if found else None
 
     def _gets_ns(self, quantile: str) -> list[float]:
-        """Of each client; empty where one completed none, which waited longer than is known."""
-        found = all_known(one.gets.latency_ns for one in self.clients)
+        """Of each client; empty where one completed too few."""
+        enough = QUANTILES[quantile].is_of
+        found = all_known(one.gets.latency_ns if enough(one.gets.count) else None for one in self.clients)
         return [float(getattr(latency, quantile)) for latency in found]
 
     @property

@@ -12,6 +12,7 @@ from rackloop.errors import BadInput
 from rackloop_cli.model.store import _get_ns
 from rackloop_models.client import Cell, Setup, StoreOutcome, store_claims, stores
 from rackloop_models.drives import (
+    QUANTILES,
     BlobStore,
     BlobStoreResult,
     Done,
@@ -95,10 +96,11 @@ def test_clients_that_complete_nothing_are_refused(rates: tuple[float, float], s
         found(*rates)
 
 
-def outcome(scheduler: str, *gets_ns: int | None) -> StoreOutcome:
-    """An outcome of clients whose gets took so long; None is a client that completed none."""
+def outcome(scheduler: str, *gets_ns: int | None, count: int = 10_000) -> StoreOutcome:
+    """An outcome of clients whose gets, so many, took so long; None is a client that completed none."""
     gets = [
-        NOTHING if ns is None else Operations(count=1, latency_ns=Latency(ns, ns, ns, ns, ns, ns, ns)) for ns in gets_ns
+        NOTHING if ns is None else Operations(count=count, latency_ns=Latency(ns, ns, ns, ns, ns, ns, ns))
+        for ns in gets_ns
     ]
     clients = tuple(replace(CLIENT, gets=one) for one in gets)
     return StoreOutcome(Cell(scheduler, {"kind": scheduler}), 10.0, 10.0, (1.0, 1.0), 1.0, clients)
@@ -113,4 +115,15 @@ def test_a_client_without_a_get_leaves_no_latency_and_makes_none_better() -> Non
     found = {mix: {one.cell: [one] for one in (gimbal, served)} for mix, gimbal in (("a", quick), ("b", starved))}
     throughput, tail = store_claims(found)
     assert throughput.ours == "over reflex x1.00 (A), x1.00 (B)"
-    assert tail.ours == "over reflex 75.0% less (A); left out, with a client that completed no get: gimbal (B)"
+    beyond = "with fewer than 10 gets of a client beyond it"
+    assert tail.ours == f"over reflex 75.0% less (A); left out, {beyond}: gimbal (B)"
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [(10_000, {"p50", "p99", "p99_9"}), (9_999, {"p50", "p99"}), (999, {"p50"}), (19, set())],
+)
+def test_a_quantile_of_gets_has_ten_beyond_it(count: int, told: set[str]) -> None:
+    one = outcome("gimbal", 100, 100, count=count)
+    assert {name for name in QUANTILES if one.worst_get_ns(name) is not None} == told
+    assert {name for name in QUANTILES if one.mean_get_ns(name) is not None} == told

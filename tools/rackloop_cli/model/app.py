@@ -229,7 +229,7 @@ def model_store(
     ] = 16,
     seconds: Annotated[
         float, typer.Option(metavar="S", min=0.01, max=3600, help="Measured virtual time of each run.")
-    ] = 0.3,
+    ] = 1.0,
     warm_up: Annotated[
         float, typer.Option(metavar="S", min=0.001, max=3600, help="Virtual time before it, for schedulers to settle.")
     ] = 0.5,
