@@ -71,8 +71,9 @@ class TenantShares:
 
     def _index(self, measure: Measure, idle: float) -> RoundRatio:
         """An index of every round's own shares; by their means, tenants that starve in turns would have equal ones."""
-        f_utils = f_util(*self._split(self._rows))
+        alone, together = self._split(self._rows)
+        f_utils = f_util(alone, together)
         was_served = f_utils.any(axis=-1)
         of_rounds = np.full(len(f_utils), idle)
-        of_rounds[was_served] = measure(compared_shares(f_utils[was_served], self._terms))
+        of_rounds[was_served] = measure(compared_shares(f_utils[was_served], self._terms, alone[was_served]))
         return Rounds([[float(value)] for value in of_rounds], self._seed).ratio(lambda rows: rows[..., 0])

@@ -40,18 +40,19 @@ class Terms:
             raise ValueError("a tenant with a rate asks for no more than that: its demand is bounded")
 
 
-def compared_shares(f_utils: Array, terms: Sequence[Terms]) -> Array:
+def compared_shares(f_utils: Array, terms: Sequence[Terms], alone: Array | None = None) -> Array:
     """The f-Utils as Jain's index and the min/max share compare them, of tenants on these ``terms``.
 
     By weight: f-Util / (weight / mean weight), which is equal where a box serves exactly by weight.
 
     A tenant of bounded demand has that demand as its standalone maximum, so that its f-Util is n when it is wholly
     served, and more than a tenant that always asks could have. It counts as a part of the ``level``, which is what
-    those have who always ask, or 1 where that is more: what they have besides an equal share is what it left to them.
+    those have who always ask, or 1 where that is more, or what max-min fairness gives them (see :func:`_demands`).
 
     With pauses that part is min(f-Util, 1): while it asks, an equal share is its due. With a rate it is what was served
-    over what was due by max-min fairness, min(demand, equal share): see :func:`_parts_due`. Where all tenants have
-    rates, they are compared with each other alone.
+    over what was due by max-min fairness, min(demand, equal share). Where all tenants have rates, they are compared
+    with each other alone. ``alone`` are the tenants' bandwidths alone, above 0, of the shape of ``f_utils``: rates
+    beside others ask for as much of the box, relative to each other; for equally much where it is None.
     """
     weights = np.asarray([one.weight for one in terms], dtype=np.float64)
     weights = weights / weights.mean()
@@ -60,32 +61,53 @@ def compared_shares(f_utils: Array, terms: Sequence[Terms]) -> Array:
     shares = np.asarray(f_utils / weights)
     if not bounded.any():
         return shares
-    served = f_utils / len(terms)
+    n = len(terms)
+    served = f_utils / n
     if paced.all():
         return np.asarray(served / np.maximum(_dealt(served, weights), _LEAST))
     level = np.ones_like(shares[..., :1])
     if not bounded.all():
         level = np.maximum(level, shares[..., ~bounded].mean(axis=-1, keepdims=True))
-    compared = np.where(bounded, level * np.minimum(shares, 1), shares)
     if not paced.any():
-        return compared
-    taken = np.where(bounded, np.minimum(f_utils, 1), f_utils)[..., ~paced].sum(axis=-1, keepdims=True) / len(terms)
-    due = _parts_due(served[..., paced], level * weights[paced] / len(terms), 1 - taken)
-    compared[..., paced] = level * np.minimum(served[..., paced] / due, 1)
-    return compared
+        return np.where(bounded, level * np.minimum(shares, 1), shares)
+    sizes = np.ones_like(f_utils) if alone is None else alone
+    taken = np.where(bounded, np.minimum(served, 1 / n), served)
+    left = 1 - taken[..., ~paced].sum(axis=-1, keepdims=True)
+    demands = np.ones_like(served)
+    demands[..., paced] = _demands(sizes[..., paced], served[..., paced], left)
+    # Tenants with pauses have what they took: the others are due the rest.
+    asking = paced | ~bounded
+    rest = 1 - taken[..., ~asking].sum(axis=-1, keepdims=True)
+    level = np.maximum(level, _fair_level(demands[..., asking], weights[asking] / n, rest))
+    equal = level * weights / n
+    due = equal / np.maximum(demands, equal)
+    return np.where(bounded, level * np.minimum(np.where(paced, served / due, shares), 1), shares)
 
 
-def _parts_due(served: Array, equal: Array, left: Array) -> Array:
-    """The parts of their demands that tenants with rates were due, beside others.
+def _demands(sizes: Array, served: Array, left: Array) -> Array:
+    """The parts of the box that the whole demands of tenants with rates would take, beside others.
 
-    ``served`` are the parts of their demands that they had, ``equal`` are equal shares of the box, and ``left`` is the
-    part of the box that the others left. How much of the box a whole demand takes is not known, for none of them ever
-    asked for all of it; it is no more than if all that was left was used for what was served. So the part is
-    min(1, equal / (left / sum of served)): all of it where nothing was left, for then it takes next to nothing.
+    ``sizes`` are their demands in bytes, ``served`` the parts of them that they had, and ``left`` is the part of the
+    box that the others left. How much of the box a demand takes is not known, for none of them ever asked for all of
+    it. Assumed is that all that was left was used, and that a byte takes as much of the box whichever rate it is of: so
+    a rate takes min(1, left * its size / sum of the bytes served), which is next to nothing where nothing was left.
     """
-    left = np.maximum(left, 0)
-    demand = left / np.maximum(np.maximum(left, served.sum(axis=-1, keepdims=True)), _LEAST)
-    return np.asarray(equal / np.maximum(demand, equal))
+    sizes = sizes / sizes.sum(axis=-1, keepdims=True)
+    whole = np.maximum(left, 0) * sizes
+    return np.asarray(whole / np.maximum(np.maximum(whole, (sizes * served).sum(axis=-1, keepdims=True)), _LEAST))
+
+
+def _fair_level(demands: Array, weights: Array, box: Array) -> Array:
+    """The level at which tenants that have min(demand, level * weight) have the ``box`` among them.
+
+    It is the largest level of those at which some are wholly served, from the least demand for its weight upwards, and
+    the others have what these leave by their weights.
+    """
+    order = np.argsort(demands / weights, axis=-1)
+    demands, weights = np.take_along_axis(demands, order, axis=-1), weights[order]
+    served = demands.cumsum(axis=-1) - demands
+    others = weights[..., ::-1].cumsum(axis=-1)[..., ::-1]
+    return np.asarray(((box - served) / others).max(axis=-1, keepdims=True))
 
 
 def _dealt(served: Array, weights: Array) -> Array:

@@ -57,6 +57,43 @@ def test_a_rate_is_due_its_demand_or_an_equal_share_if_that_is_less(
     assert indices(alone, together, terms) == pytest.approx((jain, min_max), abs=2e-3)
 
 
+@pytest.mark.parametrize(
+    ("alone", "together", "jain", "min_max"),
+    [
+        # A large rate has as much as the reader, and small ones beside it all that they ask for.
+        ([2000, 16000, 20000], [2000, 9000, 9000], 1, 1),
+        ([200, 200, 200, 12000, 20000], [200, 200, 200, 9700, 9700], 1, 1),
+        # It takes three fifths of the box, and the reader has less than is left to both by the small ones.
+        ([200, 200, 200, 12000, 20000], [200, 200, 200, 12000, 7400], 0.990, 0.763),
+        # It has half of what the reader has, or a small one half of its demand.
+        ([2000, 16000, 20000], [2000, 6000, 12000], 0.926, 0.5),
+        ([2000, 16000, 20000], [1000, 9500, 9500], 0.926, 0.5),
+    ],
+)
+def test_rates_beside_a_reader_are_due_by_what_each_asks_for(
+    alone: Sequence[float], together: Sequence[float], jain: float, min_max: float
+) -> None:
+    terms = [RATE] * (len(alone) - 1) + [ALWAYS]
+    assert indices(alone, together, terms) == pytest.approx((jain, min_max), abs=2e-3)
+
+
+@given(PARTS, st.integers(1, 4), st.lists(st.floats(0.25, 4), min_size=12, max_size=12))
+def test_a_box_that_is_dealt_out_max_min_fairly_has_equal_shares(
+    demands: list[float], always: int, weights: list[float]
+) -> None:
+    demands += [1.0] * always
+    weights = weights[: len(demands)]
+    levels = sorted(demand / weight for demand, weight in zip(demands, weights, strict=True))
+    low, high = 0.0, levels[-1]
+    for _ in range(100):
+        level = (low + high) / 2
+        dealt = [min(demand, level * weight) for demand, weight in zip(demands, weights, strict=True)]
+        low, high = (low, level) if sum(dealt) > 1 else (level, high)
+    rated = len(demands) - always
+    terms = [Terms(weight, is_bounded=place < rated, has_rate=place < rated) for place, weight in enumerate(weights)]
+    assert indices([20000 * one for one in demands], [20000 * one for one in dealt], terms) == pytest.approx((1, 1))
+
+
 def test_a_tenant_in_bursts_has_the_box_only_while_it_asks() -> None:
     alone, together = [3000, 6000, 6000, 6000], [750, 1750, 1750, 1750]
     assert indices(alone, together, [PAUSES, ALWAYS, ALWAYS, ALWAYS]) == pytest.approx((1, 1))
