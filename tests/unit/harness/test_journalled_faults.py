@@ -145,6 +145,49 @@ def test_a_drive_that_is_nowhere_is_waited_for_where_the_map_was_restored_and_na
     assert [entry.resource for entry in bench.journal.standing("bench")] == ["drive:d01"]
 
 
+def test_a_drive_that_is_nowhere_takes_no_time_from_one_that_is_found(bench: Bench) -> None:
+    looked_ns: list[int] = []
+    lost_ns: list[int] = []
+
+    def lose() -> None:
+        lost_ns.append(bench.clock.now_ns())
+        raise LabError("it is nowhere")
+
+    def find() -> None:
+        looked_ns.append(bench.clock.now_ns())
+        if bench.switch.live != BASELINE or looked_ns[-1] < 3e9:
+            raise LabError("another drive is here")
+
+    bench.acting.fabric.apply(Partial(PortMap.of([(1, 102)])), bench.deadline)
+    for name in ("drive:d03", "drive:d01"):
+        bench.acting.breakable[name].break_as("k", {"kind": "slow"}, bench.deadline)
+    bench.rack.parts["drive:d01"].mending, bench.rack.parts["drive:d03"].mending = lose, find
+    outcome = undo(bench.journal.standing("bench"), bench.rack.equipment, bench.journal, soon(60, bench.clock))
+    assert outcome.problems == ("drive:d01: it is nowhere",)
+    assert [entry.resource for entry in bench.journal.standing("bench")] == ["drive:d01"]
+    assert looked_ns[-1] < 4e9
+    assert lost_ns[-1] > 29e9
+    assert len(lost_ns) < 30 * 5
+
+
+@pytest.mark.parametrize("name", ["server:srv1", "drive:d01"])
+def test_what_no_map_displaced_is_not_waited_for_when_the_map_is_restored(bench: Bench, name: str) -> None:
+    def refuse() -> None:
+        tried.append(name)
+        raise LabError("it does not answer")
+
+    tried: list[str] = []
+    bench.acting.fabric.apply(Partial(PortMap.of([(1, 102)])), bench.deadline)
+    part = bench.rack.parts[name]
+    bench.acting.breakable[name].break_as("k", {"kind": next(iter(part.kinds))}, bench.deadline)
+    part.mending = refuse
+    if name == "drive:d01":
+        del bench.rack.parts[name]
+    outcome = undo(bench.journal.standing("bench"), bench.rack.equipment, bench.journal, soon(60, bench.clock))
+    assert [problem.partition(":")[0] for problem in outcome.problems] == [name.partition(":")[0]]
+    assert (bench.clock.now_ns(), len(tried)) == (0, int(name == "server:srv1"))
+
+
 @pytest.fixture
 def restoring(bench: Bench) -> RestoringPhy:
     phy = RestoringPhy(bench.rack.switch)

@@ -11,7 +11,6 @@ import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 
 from rackloop.abilities import (
     Breakable,
@@ -41,14 +40,17 @@ from rackloop.record.acts import (
 from rackloop.safety.undo._journal import Entry, Journal
 
 _POLL_S = 5e-3
-# A kernel may take so long to find a drive.
+# A kernel may take so long to find a drive; each look may be some commands on its server.
 _FOUND_S = 30.0
+_LOOK_S = 0.25
 # SAS 3.0 links may train for a second; what is dark after five stays dark.
 _SIGNAL_S = 5.0
 # What ends sooner is waited out: to end it would be one more disturbance.
 WORTH_ENDING_NS = 20_000_000
 # While one of these is broken, a box cannot be told to mend anything else.
 _WAYS_IN = frozenset({PartKind.CONTROL, PartKind.BMC, PartKind.NETWORK})
+# They are reached through a port: where the map has another drive there, they are not.
+_BEHIND_PORTS = frozenset({PartKind.DRIVE, PartKind.SLOT, PartKind.PHY})
 
 
 @dataclass(frozen=True)
@@ -163,13 +165,28 @@ class _Undoing:
                     self._mend(resource, entries)
 
     def mend_displaced(self) -> None:
-        """Mend what could not be while the map had another drive there: its own is back, and is found before long."""
-        until = self.deadline.sooner(_FOUND_S)
-        for resource, entries in self._by_resource(MendPart).items():
-            if again := [entry for entry in entries if self.left.pop(entry.id, None)]:
+        """Mend what could not be while the map had another drive there: its own is back, and is found before long.
+
+        Each is tried in turn, so that one that is not found for another reason takes no time from the others.
+        """
+        waiting = {
+            resource: again
+            for resource, entries in self._by_resource(MendPart).items()
+            if resource in self.equipment.breakable and Part.of_resource(resource).kind in _BEHIND_PORTS
+            if (again := [entry for entry in entries if entry.id in self.left])
+        }
+
+        def try_each() -> Mapping[str, Sequence[Entry]]:
+            for resource, again in list(waiting.items()):
                 self.check()
+                for entry in again:
+                    self.left.pop(entry.id, None)
                 with self._problems_of(again, resource):
-                    until.retry(partial(self._mend, resource, again), LabError, every_s=_POLL_S)
+                    self._mend(resource, again)
+                    del waiting[resource]
+            return waiting
+
+        self.deadline.sooner(_FOUND_S).poll(try_each, operator.not_, every_s=_LOOK_S)
 
     def restore_power(self) -> None:
         """Give each power port the state back that it had before the first of its entries."""
