@@ -33,7 +33,8 @@ identity() {
 # so. Of an AHCI controller it is that port's scan, which is a COMRESET, of an NVMe drive the rescan of its own bus. A SAS HBA
 # finds a drive by itself; a scan of it finds again what was removed, and nothing else. Of any other host it is its scan.
 looked_by() {
-    function=${1#pci-}
+    # Behind Intel's VMD the last one: pci-0000:00:0e.0-pci-10000:01:00.0.
+    function=${1##*pci-}
     function=${function%%-*}
     case $1 in *-ata-[0-9]*) number=${1##*-ata-} number=${number%%[!0-9]*} ;; *) number= ;; esac
     hosts=

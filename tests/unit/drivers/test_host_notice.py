@@ -16,6 +16,7 @@ AHCI = "pci-0000:00:17.0-ata-1"
 SAS = "pci-0000:3b:00.0-sas-phy0-lun-0"
 RAID = "pci-0000:5e:00.0-scsi-0:2:0:0"
 NVME = "pci-0000:10:00.0"
+VMD = "pci-0000:00:0e.0-pci-10000:01:00.0"
 
 
 class Server:
@@ -26,6 +27,9 @@ class Server:
         functions = folder / "sys/bus/pci/devices"
         self.rescan = self._file(folder / "sys/bus/pci/rescan")
         self.bus = self._file(folder / "sys/class/pci_bus/0000:10/rescan")
+        # The drive's own, in the domain of the controller, and the one that the controller is on.
+        self.vmd = self._file(folder / "sys/class/pci_bus/10000:01/rescan")
+        self.root = self._file(folder / "sys/class/pci_bus/0000:00/rescan")
         self.scans = {
             number: self._file(functions / f"0000:00:17.0/ata{number}/host{number}/scsi_host/host{number}/scan")
             for number in (3, 12)
@@ -57,7 +61,14 @@ class Server:
     @property
     def told(self) -> dict[str, str]:
         """What was written to each file by which the kernel looks for drives that are not of the AHCI controller."""
-        files = {"rescan": self.rescan, "bus": self.bus, "sas": self.sas, "raid": self.raid}
+        files = {
+            "rescan": self.rescan,
+            "bus": self.bus,
+            "vmd": self.vmd,
+            "root": self.root,
+            "sas": self.sas,
+            "raid": self.raid,
+        }
         return {name: text for name, file in files.items() if (text := file.read_text())}
 
     def run(self, what: str, for_s: int, *paths: str, was: str = "") -> subprocess.CompletedProcess[str]:
@@ -91,7 +102,12 @@ def test_of_an_ahci_controller_the_port_that_is_meant_is_reset_and_no_other(serv
 
 @pytest.mark.parametrize(
     ("path", "told"),
-    [(RAID, {"raid": "2 0 0\n"}), (NVME, {"bus": "1\n"}), ("pci-0000:20:00.0-nvme-1", {"rescan": "1\n"})],
+    [
+        (RAID, {"raid": "2 0 0\n"}),
+        (NVME, {"bus": "1\n"}),
+        (VMD, {"vmd": "1\n"}),
+        ("pci-0000:20:00.0-nvme-1", {"rescan": "1\n"}),
+    ],
 )
 def test_each_kind_of_controller_is_asked_in_its_own_way(server: Server, path: str, told: dict[str, str]) -> None:
     server.plug(f"{path}-x", "sdc", 9)
