@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from rackloop.lab import Lab
+from rackloop.measurement import Window
 from rackloop.parameters import choice, flag, number, part, size, text, whole
 from rackloop_fixtures import (
     Labels,
     Measure,
+    Phase,
     Rack,
     RackAtWork,
     RoundConditions,
@@ -30,7 +32,7 @@ from rackloop_fixtures import (
     totals,
     victim_of,
 )
-from rackloop_oracles.fairness import Rounds, ratio
+from rackloop_oracles.fairness import RoundRatio, Rounds, ratio
 
 KIB = 1 << 10
 ALONE = "alone"
@@ -159,15 +161,9 @@ def test_isolation(
             )
         elif neighbours:
             measure.untaken("isolation.neighbours_over_victim", "the victim completed no I/O in a round", **of_case)
-        if (after := beside.p99s(window)) and (before := alone.p99s(window)):
-            pairs["p99_factor"] = (after, before)
-        else:
-            lacking = {"beside them": beside.untaken(window), ALONE: alone.untaken(window)}
-            why = "; ".join(f"{when} {of['p99']}" for when, of in lacking.items() if "p99" in of)
-            measure.untaken("isolation.p99_factor", why, **of_case)
         for what, (over, under) in pairs.items():
-            of_rounds = Rounds(list(zip(over, under, strict=True)), shared_box.seed).ratio(ratio)
-            measure(f"isolation.{what}", of_rounds, statistics=("mean",), **of_case)
+            measure(f"isolation.{what}", _ratio(over, under, shared_box.seed), statistics=("mean",), **of_case)
+        _measure_p99_factor(measure, alone, beside, window, shared_box.seed, of_case)
         measure_phase(measure, beside, window, shared_box.seed, name, of_box, alone)
         for neighbour in neighbours.values():
             measure_phase(measure, neighbour, window, shared_box.seed, name, of_box)
@@ -178,3 +174,24 @@ def test_isolation(
     conditions.require_steady(totals(found[ALONE]), "the victim alone", judged)
     shared_box.require_its_own_limit([alone], window)
     measure.require_taken()
+
+
+def _measure_p99_factor(
+    measure: Measure, alone: Phase, beside: Phase, window: Window, seed: int, labels: Mapping[str, str]
+) -> None:
+    """Record the victim's p99 beside others over that alone: at least so much where not all of its I/O was issued."""
+    name = "isolation.p99_factor"
+    if not (before := alone.p99s(window)) or not (after := beside.p99s(window)):
+        lacking = {"beside them": beside.untaken(window), ALONE: alone.untaken(window)}
+        measure.untaken(name, "; ".join(f"{when} {of['p99']}" for when, of in lacking.items() if "p99" in of), **labels)
+    elif why := alone.unissued(window):
+        measure.untaken(name, f"{ALONE} {why}", **labels)
+    elif why := beside.unissued(window):
+        measure.at_least(name, _ratio(after, before, seed), f"beside them {why}", **labels)
+    else:
+        measure(name, _ratio(after, before, seed), statistics=("mean",), **labels)
+
+
+def _ratio(over: Sequence[float], under: Sequence[float], seed: int) -> RoundRatio:
+    """The ratio of two series over the rounds."""
+    return Rounds(list(zip(over, under, strict=True)), seed).ratio(ratio)
