@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 _ERASES_NS = 300_000_000
@@ -41,13 +42,13 @@ class Firmware:
         """With these limits until another power cycle is counted."""
         return replace(self, limits=(reads, writes), limited_in=power_cycles)
 
-    def at(self, now_ns: int, power_cycles: int) -> Firmware:
-        """As it is now."""
+    def at(self, now_ns: int, counters: Mapping[str, int]) -> Firmware:
+        """As it is now; the drive's power cycles are looked up among its ``counters`` only where they matter."""
         took_ns = now_ns - self.since_ns
         is_under_way = self.erased_by is not None and took_ns < _ERASES_NS
         return replace(
             self,
             erased=took_ns / _ERASES_NS if is_under_way else None,
-            is_locked=self.password is not None and power_cycles != self.unlocked_in,
-            limits=(0, 0) if self.limits is not None and power_cycles != self.limited_in else self.limits,
+            is_locked=self.password is not None and counters["power_cycles"] != self.unlocked_in,
+            limits=(0, 0) if any(self.limits or ()) and counters["power_cycles"] != self.limited_in else self.limits,
         )

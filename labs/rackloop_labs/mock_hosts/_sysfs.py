@@ -97,10 +97,10 @@ class Sysfs:
                 if changes == self._changes:
                     return
                 view = self._watch.view(self._server)
+                tree = build_tree(view)
             except LabError:
                 return  # no power, or rackd is just ending
             self._view = view
-            tree = build_tree(view)
             add_machine(tree, self._server, os.cpu_count() or 1)
             self._write(tree, {**disk_links(view), **node_files(view, self._watch.nbd)})
             self._changes = changes

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from functools import cached_property
+from typing import Any, Protocol
 
 from rackloop_labs.mock_hosts._firmware import Firmware
 from rackloop_labs.mock_hosts._pci_address import pci_address
@@ -71,6 +72,26 @@ class AttachedExpander:
     def hctl(self) -> str:
         """Host, channel, target and LUN of the SES device: the target behind those of the slots."""
         return f"{self.port.index}:0:{self.slots}:0"
+
+
+class Counters(Mapping[str, int]):
+    """The counters of a drive, which ``ask`` is asked for when they are first looked at; what it raises comes then."""
+
+    def __init__(self, ask: Callable[[], Mapping[str, Any]]) -> None:
+        self._ask = ask
+
+    @cached_property
+    def _known(self) -> dict[str, int]:
+        return {name: value for name, value in self._ask().items() if name != "t_ns"}
+
+    def __getitem__(self, name: str) -> int:
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
 
 
 @dataclass(frozen=True)

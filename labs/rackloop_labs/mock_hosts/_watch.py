@@ -20,7 +20,7 @@ from rackloop_labs._rackd_config import NBD_SOCKET
 from rackloop_labs.mock_hosts._firmware import Firmware
 from rackloop_labs.mock_hosts._kernel import Kernel
 from rackloop_labs.mock_hosts._truth_events import EVENTS, RackTruth
-from rackloop_labs.mock_hosts._view import AttachedDrive, AttachedExpander, HbaPort, HostActs, HostView
+from rackloop_labs.mock_hosts._view import AttachedDrive, AttachedExpander, Counters, HbaPort, HostActs, HostView
 
 _ANSWER_S = 5.0
 # Most records of a rack that moves drives are of no interest to its servers: they are passed over before they are read.
@@ -97,7 +97,8 @@ class HostWatch:
     def view(self, server: str) -> HostView:
         """The server now: whatever rackd did before this was called is in it.
 
-        Raises LabError where the server has not booted.
+        The counters of a drive are those of when they are first looked at; NotConnected may come then. Raises LabError
+        where the server has not booted.
         """
         with self.kernel(server) as kernel:
             if kernel.boot_id is None:
@@ -149,10 +150,9 @@ class HostWatch:
         self._records.close()
 
     def _counted(self, drive: AttachedDrive) -> AttachedDrive:
-        """With what the drive counts now."""
-        answer = self.ask("drive_stats", drive=drive.drive_id)
-        counters = {name: value for name, value in answer.items() if name != "t_ns"}
-        firmware = self._firmware.get(drive.drive_id, _FIRMWARE).at(self._clock.now_ns(), counters["power_cycles"])
+        """With what the drive counts, which rackd is asked for once it is looked at: most tools are about one drive."""
+        counters = Counters(lambda: self.ask("drive_stats", drive=drive.drive_id))
+        firmware = self._firmware.get(drive.drive_id, _FIRMWARE).at(self._clock.now_ns(), counters)
         failed = self._truth.failed_lbas(drive.drive_id)
         return replace(drive, counters=counters, failed_lbas=failed, firmware_state=firmware)
 
