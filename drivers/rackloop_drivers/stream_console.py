@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import socket
 from collections.abc import Callable
 from threading import Lock
 from typing import Protocol
@@ -31,6 +32,10 @@ class Stream(Protocol):
 
     def write(self, data: bytes, deadline: Deadline) -> None:
         """Send all of ``data``."""
+        ...
+
+    def wake(self) -> None:
+        """Have a read that waits on another thread end at once, with what came or NotConnected: it is closed next."""
         ...
 
     def close(self) -> None:
@@ -91,8 +96,10 @@ class StreamConsole:
             self._guarded(lambda stream: stream.write(data, deadline))
 
     def close(self) -> None:
-        """Let go of it; a read that waits ends soon."""
+        """Let go of it; a read that waits ends."""
         self._is_wanted = False
+        if (waited_for := self._stream) is not None:
+            waited_for.wake()
         with self._reading, self._sending:
             stream, self._stream = self._stream, None
         if stream is not None:
@@ -130,10 +137,15 @@ class DescriptorStream:
         ):
             os.set_blocking(number, False)
             poll.register(number, event)
+        self._waking, self._woken = socket.socketpair()
+        self._readable.register(self._woken, select.POLLIN)
 
     def read(self, timeout_s: float) -> bytes:
         """Take the bytes that have come."""
-        if not self._readable.poll(timeout_s * 1000):
+        ready = dict(self._readable.poll(timeout_s * 1000))
+        if self._woken.fileno() in ready:
+            self._woken.recv(1)
+        if self._in not in ready:
             return b""
         try:
             data = os.read(self._in, MOST_BYTES)
@@ -160,9 +172,17 @@ class DescriptorStream:
         """The error for a connection that ended."""
         return NotConnected(f"{self._where}: the connection was lost: {reason}{self._advice}")
 
+    def wake(self) -> None:
+        """Have a read that waits end."""
+        # It may be closed meanwhile.
+        with contextlib.suppress(OSError):
+            self._waking.send(b"\0")
+
     def close(self) -> None:
         """Let go of them."""
         close, self._close = self._close, None
         if close is not None:
             with contextlib.suppress(OSError):
                 close()
+            self._waking.close()
+            self._woken.close()

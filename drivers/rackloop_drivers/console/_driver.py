@@ -102,6 +102,9 @@ class _PortStream:
         with _mapped(self._where):
             self._port.write(data)
 
+    def wake(self) -> None:
+        """Do nothing: a read ends soon by itself, and a port whose other end is far away has no way to wake it."""
+
     def close(self) -> None:
         """Let go of it."""
         with contextlib.suppress(OSError):

@@ -73,9 +73,13 @@ class ShellStream:
             except (EOFError, OSError) as error:
                 raise self._lost(error) from None
 
+    def wake(self) -> None:
+        """Have a read that waits end."""
+        hang_up(self._channel)
+
     def close(self) -> None:
         """Hang up."""
-        hang_up(self._channel)
+        self.wake()
         self._connection.close()
 
     def _lost(self, reason: object) -> NotConnected:

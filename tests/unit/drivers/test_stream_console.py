@@ -1,0 +1,88 @@
+"""Reads of a console that is closed from another thread."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from threading import Event, Thread
+
+import pytest
+
+from rackloop.clock import Deadline
+from rackloop.errors import LabError
+from rackloop_drivers.stream_console import DescriptorStream, StreamConsole
+from tests.deadlines import CLOCK, soon
+
+SOON_S = 20.0
+LONG_S = 1e6
+
+
+class WaitingStream:
+    """A stream on which nothing comes: a read waits until it is woken."""
+
+    def __init__(self) -> None:
+        self.is_read, self.woken = Event(), Event()
+
+    def read(self, timeout_s: float) -> bytes:
+        self.is_read.set()
+        self.woken.wait(SOON_S)
+        return b""
+
+    def write(self, data: bytes, deadline: Deadline) -> None:
+        raise NotImplementedError
+
+    def wake(self) -> None:
+        self.woken.set()
+
+    def close(self) -> None:
+        """Keep what is asserted on."""
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[DescriptorStream, int]]:
+    ours, theirs = os.pipe()
+    try:
+        with closing(DescriptorStream("a pipe", ours, lambda: os.close(ours))) as stream:
+            yield stream, theirs
+    finally:
+        os.close(theirs)
+
+
+def test_a_woken_read_of_a_descriptor_does_not_wait(pipe: tuple[DescriptorStream, int]) -> None:
+    stream, _ = pipe
+    stream.wake()
+    assert stream.read(LONG_S) == b""
+
+
+def test_what_had_come_is_read_all_the_same_and_the_next_read_waits_again(pipe: tuple[DescriptorStream, int]) -> None:
+    stream, theirs = pipe
+    os.write(theirs, b"said")
+    stream.wake()
+    assert stream.read(LONG_S) == b"said"
+    os.write(theirs, b"more")
+    assert stream.read(LONG_S) == b"more"
+
+
+def test_a_stream_that_is_closed_is_woken_in_vain(pipe: tuple[DescriptorStream, int]) -> None:
+    stream, _ = pipe
+    stream.close()
+    stream.wake()
+
+
+def test_closing_a_console_ends_a_read_that_waits() -> None:
+    stream = WaitingStream()
+    console = StreamConsole("a console", CLOCK, 0.0, lambda _deadline: stream)
+    console.open(soon())
+
+    def read() -> None:
+        with suppress(LabError):
+            console.read(Deadline.after(CLOCK, LONG_S))
+
+    reading = Thread(target=read, daemon=True)
+    reading.start()
+    assert stream.is_read.wait(SOON_S)
+    console.close()
+    reading.join(SOON_S)
+    assert stream.woken.is_set()
+    assert not reading.is_alive()
