@@ -144,6 +144,18 @@ def test_commands_of_leases_that_are_over_are_ended_and_named(host: SshHost) -> 
         assert (held.wait(30), another.wait(30)) == (-signal.SIGKILL, -signal.SIGKILL)
 
 
+def test_commands_of_the_lease_that_asks_are_none_of_a_lease_that_is_over(sshd: Sshd, host: SshHost) -> None:
+    lab = f"lab{os.getpid()}"
+    with left(f"{lab}/mine/1.1", f"{lab}/over/1.1") as (mine, over):
+        with SshHost(sshd.access(), CLOCK, f"{lab}/mine") as asking:
+            ended, _ = end_orphans(lab, [asking], list, soon(30))
+        assert {orphan.lease for orphan in ended} == {"over"}
+        assert over.wait(30) == -signal.SIGKILL
+        assert mine.poll() is None
+        end_orphans(lab, [host], list, soon(30))
+        assert mine.wait(30) == -signal.SIGKILL
+
+
 def test_a_server_that_cannot_be_asked_is_passed_over(sshd: Sshd) -> None:
     nobody = SshHost(replace(sshd.access("gone"), port=1), CLOCK)
     assert end_orphans("lab", [nobody], list, soon(30)) == ((), [])

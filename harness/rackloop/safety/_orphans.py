@@ -49,8 +49,11 @@ ended is empty. A group is killed in one go, or a fork would escape.
 END_ALL = f'{END_LABELLED}end_labelled "$1"'
 """A script that ends what carries the label it is given, or one that begins so."""
 
+# The lease that asks, whose name is in its own label, has no orphans; to show a process takes five others.
 _LIST = r"""
-for at in $(grep -lF -e "RACKLOOP_COMMAND=$1/" /proc/[0-9]*/environ 2>/dev/null); do
+found=$(grep -lF -e "RACKLOOP_COMMAND=$1/" /proc/[0-9]*/environ 2>/dev/null)
+[ -z "$found" ] || found=$(grep -LF -e "RACKLOOP_COMMAND=${RACKLOOP_COMMAND%/*}/" $found 2>/dev/null)
+for at in $found; do
   pid=${at#/proc/} pid=${pid%/environ}
   [ "$pid" != "$$" ] || continue
   label=$(tr '\0' '\n' 2>/dev/null <"$at" | sed -n 's/^RACKLOOP_COMMAND=//p')
@@ -90,8 +93,9 @@ def end_orphans(
     """End what runs on ``hosts`` for leases of ``lab`` that are over; what that was, and what does not end.
 
     ``held`` gives the ids of the leases that are held, asked after the servers were looked at: a run that begins
-    meanwhile is not taken for one that is over. With ``log`` each end is announced there before it is made. A server
-    that cannot be asked is passed over: what is to be done there needs an answer of it anyway.
+    meanwhile is not taken for one that is over; nor is the lease that ``hosts`` work for. With ``log`` each end is
+    announced there before it is made. A server that cannot be asked is passed over: what is to be done there needs an
+    answer of it anyway.
     """
     with ThreadPoolExecutor(len(hosts) or 1) as asking:
         found = [one for some in asking.map(partial(_labelled, lab, deadline), hosts) for one in some]
