@@ -80,6 +80,10 @@ impl Service for Memory {
         refusal(request, BYTES).map_or(Ok(*request), Err)
     }
 
+    fn may_attempt(&self, job: &Request) -> bool {
+        job.cookie % 4 != 3
+    }
+
     fn attempt(&mut self, job: &Request, bytes: Bytes<'_>, _: u64) -> Option<Result<(), u32>> {
         if job.cookie % 2 == 1 {
             return None;

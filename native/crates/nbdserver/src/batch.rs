@@ -37,13 +37,27 @@ impl Batch {
     /// Empty it by `send`, which is called unless it is empty already.
     pub fn send<E>(&mut self, send: impl FnOnce(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let replies = &self.buffer[..std::mem::take(&mut self.used)];
-        if replies.is_empty() {
-            return Ok(());
-        }
-        let sent = send(replies);
+        let sent = if replies.is_empty() {
+            Ok(())
+        } else {
+            send(replies)
+        };
         if self.buffer.len() > KEEP_BYTES {
             *self = Self::default();
         }
         sent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_that_no_reply_used_is_given_back() {
+        let mut batch = Batch::default();
+        batch.room(KEEP_BYTES + 1);
+        let sent = batch.send(|_| Err("nothing counts, and nothing is sent"));
+        assert_eq!((sent, batch.buffer.capacity()), (Ok(()), 0));
     }
 }

@@ -1,10 +1,9 @@
 //! The receive buffer of a client, which reads many requests at a time.
 
+use std::borrow::Cow;
 use std::io::{self, Read};
 
-const USUAL_BYTES: usize = 256 << 10;
-/// A buffer grown beyond this for one large write is given back afterwards.
-const KEEP_BYTES: usize = 4 << 20;
+const INBOX_BYTES: usize = 256 << 10;
 
 /// Bytes that have come and were not taken yet.
 #[derive(Debug)]
@@ -17,7 +16,7 @@ pub struct Inbox {
 impl Default for Inbox {
     fn default() -> Self {
         Self {
-            buffer: vec![0; USUAL_BYTES],
+            buffer: vec![0; INBOX_BYTES],
             start: 0,
             end: 0,
         }
@@ -31,24 +30,17 @@ impl Inbox {
         self.end - self.start >= length
     }
 
-    /// Read until `length` bytes are buffered.
+    /// Read until `length` bytes are buffered, which are fewer than the buffer has.
     ///
     /// # Errors
     /// `UnexpectedEof` if the client disconnects before, and as the connection has them.
     pub fn fill(&mut self, mut from: impl Read, length: usize) -> io::Result<()> {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
-            if self.buffer.len() > KEEP_BYTES && length <= USUAL_BYTES {
-                self.buffer = vec![0; USUAL_BYTES];
-            }
         }
         if self.start + length > self.buffer.len() {
             self.buffer.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
-            if length > self.buffer.len() {
-                // Room for the requests behind it, or each large write would move them.
-                self.buffer.resize(length + USUAL_BYTES, 0);
-            }
         }
         while !self.has(length) {
             match from.read(&mut self.buffer[self.end..]) {
@@ -71,6 +63,22 @@ impl Inbox {
         taken
     }
 
+    /// The next `length` bytes; those that are too many for the buffer have one of their own.
+    ///
+    /// # Errors
+    /// As [`Inbox::fill`] has them.
+    pub(crate) fn data(&mut self, mut from: impl Read, length: usize) -> io::Result<Cow<'_, [u8]>> {
+        if length <= self.buffer.len() {
+            self.fill(from, length)?;
+            return Ok(Cow::Borrowed(self.take(length)));
+        }
+        let mut data = vec![0; length];
+        let (came, missing) = data.split_at_mut(self.end - self.start);
+        came.copy_from_slice(self.take(came.len()));
+        from.read_exact(missing)?;
+        Ok(Cow::Owned(data))
+    }
+
     /// Read and drop `length` bytes.
     ///
     /// # Errors
@@ -83,5 +91,25 @@ impl Inbox {
             length -= piece as u64;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_large_for_the_buffer_does_not_enlarge_it() {
+        let sent: Vec<u8> = (0..INBOX_BYTES * 2).map(|at| (at % 251) as u8).collect();
+        let (first, large) = sent.split_at(7);
+        let (large, last) = large.split_at(INBOX_BYTES + 1);
+        let mut from = &sent[..];
+        let mut inbox = Inbox::default();
+        for part in [first, large, last] {
+            assert_eq!(inbox.data(&mut from, part.len()).unwrap(), part);
+            assert_eq!(inbox.buffer.capacity(), INBOX_BYTES);
+        }
+        let short = inbox.data(&mut from, INBOX_BYTES + 1).unwrap_err();
+        assert_eq!(short.kind(), io::ErrorKind::UnexpectedEof);
     }
 }

@@ -23,7 +23,7 @@ pub use bytes::Bytes;
 pub use connection::Connection;
 pub use handshake::{negotiate, Exports, Offer};
 pub use inbox::Inbox;
-pub use pending::{Body, Gathering, Pending};
+pub use pending::{Body, Gathering, Pending, Place};
 pub use refusal::refusal;
 pub use reply::Style;
 pub use requests::{Came, Intake, Requests};

@@ -16,11 +16,15 @@ pub struct Pending<J> {
     pub job: J,
     /// The time it was read from the socket.
     pub came_ns: u64,
-    request: Request,
-    connection: Arc<Connection>,
     /// A write's payload, or a read's whole reply once it is being executed.
     buffer: Vec<u8>,
-    bytes: usize,
+    place: Place,
+}
+
+/// A request's place in the room of its connection, until it is dropped.
+pub struct Place {
+    request: Request,
+    connection: Arc<Connection>,
 }
 
 /// The data of a request, lent to what moves it: of a read, the place for it.
@@ -42,25 +46,48 @@ impl AsMut<[u8]> for Body {
     }
 }
 
+impl Place {
+    /// The request with its data, where it is a write, to be carried out later.
+    #[must_use]
+    pub fn defer<J>(self, job: J, payload: Vec<u8>, came_ns: u64) -> Pending<J> {
+        Pending {
+            job,
+            came_ns,
+            buffer: payload,
+            place: self,
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.connection.room.leave(data_bytes(&self.request));
+    }
+}
+
 impl<J> Pending<J> {
     /// Whether the client has disconnected.
     #[must_use]
     pub fn is_orphaned(&self) -> bool {
-        self.connection.is_closed()
+        self.place.connection.is_closed()
     }
 
     /// Whether it is a request of this client.
     #[must_use]
     pub fn is_of(&self, connection: &Arc<Connection>) -> bool {
-        Arc::ptr_eq(&self.connection, connection)
+        Arc::ptr_eq(&self.place.connection, connection)
     }
 
     /// The bytes to move.
     pub fn bytes(&mut self) -> Bytes<'_> {
-        match self.request.command {
+        let Place {
+            request,
+            connection,
+        } = &self.place;
+        match request.command {
             cmd::READ => {
-                let header = self.connection.style.read_header_len();
-                let length = header + self.request.length as usize;
+                let header = connection.style.read_header_len();
+                let length = header + request.length as usize;
                 self.buffer.resize(length, 0);
                 Bytes::Fill(&mut self.buffer[header..])
             }
@@ -72,7 +99,7 @@ impl<J> Pending<J> {
     /// Lend the bytes to move, so that they outlive this borrow; a read needs them back before it is answered.
     pub fn lend(&mut self) -> Body {
         let from = match self.bytes() {
-            Bytes::Fill(_) => self.connection.style.read_header_len(),
+            Bytes::Fill(_) => self.place.connection.style.read_header_len(),
             Bytes::Store(_) | Bytes::None => 0,
         };
         Body {
@@ -88,8 +115,12 @@ impl<J> Pending<J> {
 
     /// Answer the client; never waits.
     pub fn answer(mut self, result: Result<(), u32>) {
-        let style = self.connection.style;
-        let (request, is_read) = (self.request, self.request.command == cmd::READ);
+        let Place {
+            request,
+            connection,
+        } = &self.place;
+        let style = connection.style;
+        let is_read = request.command == cmd::READ;
         if is_read && result.is_ok() && request.length > 0 {
             let header = &mut self.buffer[..style.read_header_len()];
             style.read_header(request.cookie, request.offset, request.length, header);
@@ -97,13 +128,7 @@ impl<J> Pending<J> {
             let code = result.err().unwrap_or(0);
             self.buffer = style.without_data(is_read, request.cookie, code);
         }
-        self.connection.send_soon(&self.buffer);
-    }
-}
-
-impl<J> Drop for Pending<J> {
-    fn drop(&mut self) {
-        self.connection.room.leave(self.bytes);
+        connection.send_soon(&self.buffer);
     }
 }
 
@@ -116,28 +141,18 @@ fn data_bytes(request: &Request) -> usize {
 }
 
 impl Connection {
-    /// Whether this request could be deferred now without blocking.
+    /// Whether this request could enter now without blocking.
     pub(crate) fn has_room_for(&self, request: &Request) -> bool {
         self.room.fits(data_bytes(request))
     }
 
-    /// Defer a request; blocks while the client has too many of them or too many unread answers.
-    pub fn defer<J>(
-        self: &Arc<Self>,
-        request: &Request,
-        job: J,
-        payload: &[u8],
-        came_ns: u64,
-    ) -> Pending<J> {
-        let bytes = data_bytes(request);
-        self.room.enter(bytes, || self.is_closed());
-        Pending {
-            job,
-            came_ns,
+    /// Give a request its place; blocks while the client has too many of them or too many unread answers.
+    #[must_use]
+    pub fn enter(self: &Arc<Self>, request: &Request) -> Place {
+        self.room.enter(data_bytes(request), || self.is_closed());
+        Place {
             request: *request,
             connection: self.clone(),
-            buffer: payload.to_vec(),
-            bytes,
         }
     }
 }
@@ -152,8 +167,8 @@ pub struct Gathering {
 impl Gathering {
     /// Add the answer to this request.
     pub fn include<J>(&mut self, pending: &Pending<J>) {
-        self.bytes += pending.bytes;
-        let connection = &pending.connection;
+        self.bytes += data_bytes(&pending.place.request);
+        let connection = &pending.place.connection;
         if !self
             .connections
             .iter()
@@ -205,7 +220,7 @@ mod tests {
         client.set_nonblocking(true).unwrap();
         for cookie in 0..3 {
             let flush = request(cmd::FLUSH, cookie, 0);
-            let pending = connection.defer(&flush, (), &[], 0);
+            let pending = connection.enter(&flush).defer((), vec![], 0);
             gathering.include(&pending);
             pending.answer(Ok(()));
             let nothing = client.read(&mut [0; 64]).unwrap_err();
@@ -225,7 +240,7 @@ mod tests {
         let (connection, mut client) = pair();
         let read = |connection: &Arc<Connection>| {
             let half = request(cmd::READ, 1, WAITING_BYTES / 2);
-            connection.defer(&half, (), &[], 0)
+            connection.enter(&half).defer((), vec![], 0)
         };
         let mut replies = 0;
         for mut pending in [read(&connection), read(&connection)] {
@@ -248,7 +263,7 @@ mod tests {
         let (connection, _client) = pair();
         let defer = |connection: &Arc<Connection>| {
             let all = request(cmd::READ, 1, WAITING_BYTES);
-            connection.defer(&all, (), &[], 0)
+            connection.enter(&all).defer((), vec![], 0)
         };
         let first = defer(&connection);
         let waiting = connection.clone();
@@ -264,7 +279,7 @@ mod tests {
         let (second, _client) = pair_in(first.room.clone());
         let read = |connection: &Arc<Connection>| {
             let all = request(cmd::READ, 1, WAITING_BYTES);
-            connection.defer(&all, (), &[], 0)
+            connection.enter(&all).defer((), vec![], 0)
         };
         let mut pending = read(&first);
         assert!(matches!(pending.bytes(), Bytes::Fill(_)));

@@ -1,5 +1,6 @@
 //! The requests of a client, one after the other.
 
+use std::borrow::Cow;
 use std::io::{self, Read};
 
 use nbd::proto::{cmd, Request, REQUEST_LEN};
@@ -31,7 +32,7 @@ pub struct Came<'a, C> {
     /// The result of its check, or the error number with which it was refused.
     pub checked: Result<C, u32>,
     /// The data of a write that was not refused.
-    pub payload: &'a [u8],
+    pub payload: Cow<'a, [u8]>,
     /// Whether the client was waited for.
     pub waited: bool,
 }
@@ -69,7 +70,7 @@ impl<R: Read> Requests<R> {
             let what = "what should be a request does not begin as one";
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         };
-        let mut payload = match request.command {
+        let payload = match request.command {
             cmd::DISC => return Ok(None),
             cmd::WRITE => request.length as usize,
             _ => 0,
@@ -79,16 +80,16 @@ impl<R: Read> Requests<R> {
             intake.before_wait()?;
             waited = true;
         }
-        if checked.is_ok() {
-            self.inbox.fill(&mut self.from, payload)?;
+        let payload = if checked.is_ok() {
+            self.inbox.data(&mut self.from, payload)?
         } else {
             self.inbox.discard(&mut self.from, payload as u64)?;
-            payload = 0;
-        }
+            Cow::default()
+        };
         Ok(Some(Came {
             request,
             checked,
-            payload: self.inbox.take(payload),
+            payload,
             waited,
         }))
     }

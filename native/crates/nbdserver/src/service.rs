@@ -22,6 +22,12 @@ pub trait Service {
     /// The job of a request, or the error number of an invalid one.
     fn job(&self, request: &Request) -> Result<Self::Job, u32>;
 
+    /// Whether [`Service::attempt`] may carry out such a job. Where it may not, it is not asked, and the job has its
+    /// place in the [room](Service::room) before its data is read.
+    fn may_attempt(&self, _job: &Self::Job) -> bool {
+        true
+    }
+
     /// Carry out a job that came at `came_ns`, if that can be done at once.
     fn attempt(
         &mut self,

@@ -1,5 +1,6 @@
 //! The transmission phase: requests are read in batches, and each batch is answered with one send.
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use crate::bytes::Bytes;
 use crate::connection::Connection;
 use crate::handshake::{negotiate, Exports};
 use crate::inbox::Inbox;
+use crate::pending::Place;
 use crate::reply::Style;
 use crate::requests::{Intake, Requests};
 use crate::service::Service;
@@ -71,10 +73,13 @@ struct Session<'a, S> {
 }
 
 impl<S: Service> Intake for Session<'_, S> {
-    type Checked = S::Job;
+    /// The job, and its place where it cannot be attempted.
+    type Checked = (S::Job, Option<Place>);
 
-    fn check(&mut self, request: &Request) -> Result<S::Job, u32> {
-        self.service.job(request)
+    fn check(&mut self, request: &Request) -> Result<Self::Checked, u32> {
+        let job = self.service.job(request)?;
+        let is_deferred = !self.service.may_attempt(&job);
+        Ok((job, is_deferred.then(|| self.enter(request))))
     }
 
     fn before_wait(&mut self) -> io::Result<()> {
@@ -94,7 +99,7 @@ impl<S: Service> Session<'_, S> {
                 batch_ns = now_ns();
             }
             match came.checked {
-                Ok(job) => self.carry_out(&came.request, job, came.payload, batch_ns)?,
+                Ok(checked) => self.carry_out(&came.request, checked, came.payload, batch_ns)?,
                 Err(code) => self.answer(&came.request, code),
             }
             if self.batch.len() >= BATCH_BYTES {
@@ -106,16 +111,22 @@ impl<S: Service> Session<'_, S> {
     fn carry_out(
         &mut self,
         request: &Request,
-        job: S::Job,
-        payload: &[u8],
+        (job, place): (S::Job, Option<Place>),
+        payload: Cow<'_, [u8]>,
         came_ns: u64,
     ) -> io::Result<()> {
+        if let Some(place) = place {
+            self.send()?;
+            let pending = place.defer(job, payload.into_owned(), came_ns);
+            self.service.submit(pending);
+            return Ok(());
+        }
         let style = self.connection.style;
         let header = style.read_header_len();
         let reply_len = header + request.length as usize;
         let bytes = match request.command {
             cmd::READ => Bytes::Fill(&mut self.batch.room(reply_len)[header..]),
-            cmd::WRITE => Bytes::Store(payload),
+            cmd::WRITE => Bytes::Store(&payload),
             _ => Bytes::None,
         };
         match self.service.attempt(&job, bytes, came_ns) {
@@ -128,14 +139,21 @@ impl<S: Service> Session<'_, S> {
             None => {
                 // The client may have to read these answers before this request can be deferred.
                 self.send()?;
-                if !self.connection.has_room_for(request) {
-                    self.service.before_wait();
-                }
-                let pending = self.connection.defer(request, job, payload, came_ns);
+                let place = self.enter(request);
+                let pending = place.defer(job, payload.into_owned(), came_ns);
                 self.service.submit(pending);
             }
         }
         Ok(())
+    }
+
+    /// Give a request its place, which waits for others to leave theirs.
+    fn enter(&mut self, request: &Request) -> Place {
+        if !self.connection.has_room_for(request) {
+            // The client may have to read its answers first. An error closes the connection, and ends the wait.
+            let _ = self.before_wait();
+        }
+        self.connection.enter(request)
     }
 
     fn answer(&mut self, request: &Request, errno: u32) {
@@ -147,5 +165,70 @@ impl<S: Service> Session<'_, S> {
 
     fn send(&mut self) -> io::Result<()> {
         self.batch.send(|replies| self.connection.send(replies))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::tests::pair;
+    use crate::pending::Pending;
+
+    const BYTES: u32 = 64 << 20;
+
+    /// Keeps every request, and cannot carry out any at once.
+    #[derive(Default)]
+    struct Kept(Vec<Pending<()>>);
+
+    impl Service for Kept {
+        type Job = ();
+
+        fn job(&self, _request: &Request) -> Result<(), u32> {
+            Ok(())
+        }
+
+        fn may_attempt(&self, (): &()) -> bool {
+            false
+        }
+
+        fn attempt(&mut self, (): &(), _: Bytes<'_>, _: u64) -> Option<Result<(), u32>> {
+            panic!("it may not be asked");
+        }
+
+        fn submit(&mut self, pending: Pending<()>) {
+            self.0.push(pending);
+        }
+
+        fn forget(&mut self, _connection: &Arc<Connection>) {}
+    }
+
+    fn request(command: u16) -> Request {
+        Request {
+            flags: 0,
+            command,
+            cookie: 1,
+            offset: 0,
+            length: BYTES,
+        }
+    }
+
+    #[test]
+    fn a_request_that_cannot_be_attempted_takes_memory_within_its_room() {
+        let (connection, _client) = pair();
+        let mut session = Session {
+            service: Kept::default(),
+            connection: &connection,
+            batch: Batch::default(),
+        };
+        let write = session.check(&request(cmd::WRITE)).unwrap();
+        assert_eq!(connection.room.counts(), (1, BYTES as usize, 0));
+        drop(write);
+        let read = request(cmd::READ);
+        let checked = session.check(&read).unwrap();
+        session
+            .carry_out(&read, checked, Cow::default(), 0)
+            .unwrap();
+        assert_eq!(session.service.0.len(), 1);
+        assert_eq!(connection.room.counts(), (1, BYTES as usize, 0));
     }
 }

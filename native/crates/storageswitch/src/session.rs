@@ -90,12 +90,13 @@ impl Service for Session {
         })
     }
 
+    fn may_attempt(&self, job: &Job) -> bool {
+        is_empty(job) || job.operation().is_none()
+    }
+
     fn attempt(&mut self, job: &Job, bytes: Bytes<'_>, _came_ns: u64) -> Option<Result<(), u32>> {
-        if job.length == 0 && job.kind != Kind::Flush {
+        if is_empty(job) {
             return Some(Ok(()));
-        }
-        if job.operation().is_some() {
-            return None;
         }
         self.seat.shard.drive.device.attempt(job, bytes)
     }
@@ -120,4 +121,9 @@ impl Service for Session {
     fn forget(&mut self, _connection: &Arc<Connection>) {
         self.seat.shard.disconnect(self.seat.tenant);
     }
+}
+
+/// Whether there is nothing to do for a job.
+fn is_empty(job: &Job) -> bool {
+    job.length == 0 && job.kind != Kind::Flush
 }

@@ -204,7 +204,9 @@ mod tests {
             offset: io.offset,
             length: io.length as u32,
         };
-        connection.defer(&request, Job { io, manner }, &[], 0)
+        connection
+            .enter(&request)
+            .defer(Job { io, manner }, vec![], 0)
     }
 
     fn moving(path: &Arc<IoPath>, drive: &Arc<Drive>, connection: &Arc<Connection>) -> Moving {

@@ -134,7 +134,7 @@ fn read_requests<W: Write + Send + 'static>(
             return Ok(());
         }
         let mut buffer = Buffer::new(PAGE + data_bytes);
-        buffer.as_mut()[PAGE..PAGE + came.payload.len()].copy_from_slice(came.payload);
+        buffer.as_mut()[PAGE..PAGE + came.payload.len()].copy_from_slice(&came.payload);
         if queue.send(Job { request, buffer }).is_err() {
             return Err(io::Error::other("its threads ended"));
         }

@@ -115,7 +115,7 @@ mod tests {
                 offset: 0,
                 length: 0,
             };
-            let pending = self.connection.defer(&request, job, &[], 0);
+            let pending = self.connection.enter(&request).defer(job, vec![], 0);
             self.turns.push(Work { id, pending });
         }
 
