@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use socket2::Socket;
@@ -20,6 +21,8 @@ struct Outbox {
     /// A thread is writing to the socket; it also writes what others queue here.
     busy: bool,
     left: Vec<u8>,
+    /// Requests that have their places and were not answered.
+    pending: usize,
 }
 
 /// A client that requests are answered to.
@@ -29,6 +32,7 @@ pub struct Connection {
     pub style: Style,
     closed: AtomicBool,
     outbox: Mutex<Outbox>,
+    /// Replies were taken from the outbox, or nothing of it is left.
     outbox_taken: Condvar,
     pub(crate) room: Arc<Room>,
     /// Bytes of its replies that take room because they were not read.
@@ -116,7 +120,7 @@ impl Connection {
                 return self.start_flusher();
             }
             if outbox.left.is_empty() {
-                outbox.busy = false;
+                self.rest(&mut outbox);
                 return;
             }
             from_outbox = std::mem::take(&mut outbox.left);
@@ -148,7 +152,7 @@ impl Connection {
             let left = {
                 let mut outbox = self.outbox.lock();
                 if outbox.left.is_empty() {
-                    outbox.busy = false;
+                    self.rest(&mut outbox);
                     return Ok(());
                 }
                 self.outbox_taken.notify_all();
@@ -157,6 +161,38 @@ impl Connection {
             (&self.socket).write_all(&left)?;
             self.taken(left.len());
         }
+    }
+
+    /// End the work of the sending thread, which has sent everything.
+    fn rest(&self, outbox: &mut Outbox) {
+        outbox.busy = false;
+        self.outbox_taken.notify_all();
+    }
+
+    /// Count a request that has its place.
+    pub(crate) fn begin(&self) {
+        self.outbox.lock().pending += 1;
+    }
+
+    /// Count a request no more that has left its place.
+    pub(crate) fn end(&self) {
+        let mut outbox = self.outbox.lock();
+        outbox.pending -= 1;
+        if outbox.pending == 0 {
+            self.outbox_taken.notify_all();
+        }
+    }
+
+    /// Wait, though no longer than `limit`, until every request was answered and the socket has taken the answers, or
+    /// the connection is closed; `false` where the limit was too short.
+    pub(crate) fn settle(&self, limit: Duration) -> bool {
+        let is_busy =
+            |outbox: &mut Outbox| !self.is_closed() && (outbox.pending > 0 || outbox.busy);
+        let mut outbox = self.outbox.lock();
+        let waited = self
+            .outbox_taken
+            .wait_while_for(&mut outbox, is_busy, limit);
+        !waited.timed_out()
     }
 
     /// Queue replies for the sending thread.

@@ -62,6 +62,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.connection.room.leave(data_bytes(&self.request));
+        self.connection.end();
     }
 }
 
@@ -150,6 +151,7 @@ impl Connection {
     #[must_use]
     pub fn enter(self: &Arc<Self>, request: &Request) -> Place {
         self.room.enter(data_bytes(request), || self.is_closed());
+        self.begin();
         Place {
             request: *request,
             connection: self.clone(),
@@ -198,6 +200,7 @@ impl Gathering {
 mod tests {
     use std::io::{self, Read};
     use std::thread;
+    use std::time::Duration;
 
     use super::*;
     use crate::connection::tests::{pair, pair_in};
@@ -233,6 +236,24 @@ mod tests {
         assert_eq!(cookies, [0, 1, 2]);
         connection.send_soon(&[0; 16]);
         client.read_exact(&mut replies[..16]).unwrap();
+    }
+
+    #[test]
+    fn a_connection_is_settled_once_every_answer_has_left() {
+        let (connection, _client) = pair();
+        assert!(connection.settle(Duration::ZERO));
+        let flush = request(cmd::FLUSH, 1, 0);
+        let pending = connection.enter(&flush).defer((), vec![], 0);
+        assert!(!connection.settle(Duration::ZERO));
+        let mut gathering = Gathering::default();
+        gathering.include(&pending);
+        pending.answer(Ok(()));
+        assert!(!connection.settle(Duration::ZERO));
+        gathering.send();
+        assert!(connection.settle(Duration::ZERO));
+        let _hangs = connection.enter(&flush);
+        connection.close();
+        assert!(connection.settle(Duration::ZERO));
     }
 
     #[test]

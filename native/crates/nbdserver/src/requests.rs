@@ -42,12 +42,23 @@ pub struct Came<'a, C> {
 pub struct Requests<R> {
     from: R,
     inbox: Inbox,
+    has_said_goodbye: bool,
 }
 
 impl<R: Read> Requests<R> {
     /// The requests behind what negotiation has taken from this inbox.
     pub fn new(from: R, inbox: Inbox) -> Self {
-        Self { from, inbox }
+        Self {
+            from,
+            inbox,
+            has_said_goodbye: false,
+        }
+    }
+
+    /// Whether the client has asked to be disconnected, and did not just go.
+    #[must_use]
+    pub fn has_said_goodbye(&self) -> bool {
+        self.has_said_goodbye
     }
 
     /// The next request; `None` after the last one, where the client disconnects. The data of a refused write is dropped.
@@ -71,7 +82,10 @@ impl<R: Read> Requests<R> {
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         };
         let payload = match request.command {
-            cmd::DISC => return Ok(None),
+            cmd::DISC => {
+                self.has_said_goodbye = true;
+                return Ok(None);
+            }
             cmd::WRITE => request.length as usize,
             _ => 0,
         };
@@ -160,6 +174,15 @@ mod tests {
         let write = (Ok(cmd::WRITE), b"abc".to_vec(), true);
         assert_eq!(all, [write, (Ok(cmd::READ), vec![], false)]);
         assert_eq!(intake.waits, 1);
+    }
+
+    #[test]
+    fn a_client_that_goes_says_no_goodbye() {
+        for (sent, says_goodbye) in [(request(cmd::DISC, 0), true), (vec![], false)] {
+            let mut requests = Requests::new(&sent[..], Inbox::default());
+            assert!(requests.next(&mut Counted::default()).unwrap().is_none());
+            assert_eq!(requests.has_said_goodbye(), says_goodbye);
+        }
     }
 
     #[test]

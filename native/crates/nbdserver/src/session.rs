@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use nbd::proto::{cmd, Request};
 use realtime::now_ns;
@@ -20,11 +21,14 @@ use crate::service::Service;
 
 /// Size at which a batch of replies is sent.
 const BATCH_BYTES: usize = 256 << 10;
+/// Time that a client which says goodbye gives its requests at most: its drive may never answer them.
+const FAREWELL: Duration = Duration::from_secs(30);
 /// The largest socket buffer that needs no privilege.
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 
 /// Negotiate with a client, then serve it by what `start` makes of the export that it chooses, until it disconnects or
-/// breaks the protocol.
+/// breaks the protocol. What it has asked for before it says `NBD_CMD_DISC` is answered first, though not for longer than
+/// 30 s; of one that just goes, what waits is dropped.
 ///
 /// # Errors
 /// As the connection has them; `InvalidData` where the client broke the protocol. Only its connection has ended then.
@@ -41,15 +45,17 @@ pub fn serve_client<E: Exports, S: Service>(
     };
     // Before the service begins: what fails behind that has to end it as well.
     let answering = socket.try_clone()?;
-    serve((socket, answering), inbox, style, start(export)?)
+    serve((socket, answering), inbox, style, start(export)?, FAREWELL)
 }
 
-/// Serve requests until the client disconnects or breaks the protocol: of a socket, for requests and for answers.
+/// Serve requests until the client disconnects or breaks the protocol: of a socket, for requests and for answers. What it
+/// has asked for before a goodbye is answered within the time of the `farewell`.
 fn serve<S: Service>(
     (socket, answering): (&Socket, Socket),
     inbox: Inbox,
     style: Style,
     service: S,
+    farewell: Duration,
 ) -> io::Result<()> {
     let connection = Arc::new(Connection::new(answering, style, service.room()));
     let mut session = Session {
@@ -57,10 +63,14 @@ fn serve<S: Service>(
         connection: &connection,
         batch: Batch::default(),
     };
-    let ended = session.run(Requests::new(socket, inbox));
+    let mut requests = Requests::new(socket, inbox);
+    let ended = session.run(&mut requests);
     // Answer the requests completed before the client disconnected.
     session.service.before_wait();
     let sent = session.send();
+    if requests.has_said_goodbye() {
+        connection.settle(farewell);
+    }
     connection.close();
     session.service.forget(&connection);
     ended.and(sent)
@@ -89,7 +99,7 @@ impl<S: Service> Intake for Session<'_, S> {
 }
 
 impl<S: Service> Session<'_, S> {
-    fn run(&mut self, mut requests: Requests<&Socket>) -> io::Result<()> {
+    fn run(&mut self, requests: &mut Requests<&Socket>) -> io::Result<()> {
         let mut batch_ns = now_ns();
         loop {
             let Some(came) = requests.next(self)? else {
@@ -170,15 +180,21 @@ impl<S: Service> Session<'_, S> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::Shutdown;
+    use std::os::unix::net::UnixStream;
+    use std::sync::mpsc::{channel, Receiver, Sender};
+    use std::thread;
+
     use super::*;
     use crate::connection::tests::pair;
     use crate::pending::Pending;
 
     const BYTES: u32 = 64 << 20;
+    const HOUR: Duration = Duration::from_secs(3600);
 
-    /// Keeps every request, and cannot carry out any at once.
-    #[derive(Default)]
-    struct Kept(Vec<Pending<()>>);
+    /// Keeps every request for a drive, and cannot carry out any at once.
+    struct Kept(Sender<Pending<()>>);
 
     impl Service for Kept {
         type Job = ();
@@ -196,39 +212,101 @@ mod tests {
         }
 
         fn submit(&mut self, pending: Pending<()>) {
-            self.0.push(pending);
+            self.0.send(pending).unwrap();
         }
 
-        fn forget(&mut self, _connection: &Arc<Connection>) {}
+        fn forget(&mut self, connection: &Arc<Connection>) {
+            assert!(connection.is_closed());
+        }
     }
 
-    fn request(command: u16) -> Request {
+    fn request(command: u16, length: u32) -> Request {
         Request {
             flags: 0,
             command,
             cookie: 1,
             offset: 0,
-            length: BYTES,
+            length,
         }
+    }
+
+    /// What the client reads that sends these commands and then goes, of a drive that `drive` is.
+    fn served(commands: &[u16], farewell: Duration, drive: fn(Receiver<Pending<()>>)) -> Vec<u8> {
+        let (server, mut client) = UnixStream::pair().unwrap();
+        for &command in commands {
+            client.write_all(&request(command, 0).encode()).unwrap();
+        }
+        client.shutdown(Shutdown::Write).unwrap();
+        let (to_drive, from_clients) = channel();
+        let drive = thread::spawn(move || drive(from_clients));
+        let server = Socket::from(server);
+        let answering = server.try_clone().unwrap();
+        let sockets = (&server, answering);
+        let ended = serve(
+            sockets,
+            Inbox::default(),
+            Style::Simple,
+            Kept(to_drive),
+            farewell,
+        );
+        ended.unwrap();
+        drive.join().unwrap();
+        let mut answers = Vec::new();
+        client.read_to_end(&mut answers).unwrap();
+        answers
+    }
+
+    /// Answers in order of arrival.
+    fn answering(requests: Receiver<Pending<()>>) {
+        for pending in requests {
+            pending.answer(Ok(()));
+        }
+    }
+
+    /// Answers nothing as long as there are clients.
+    fn hanging(requests: Receiver<Pending<()>>) {
+        let all: Vec<_> = requests.iter().collect();
+        assert!(all.iter().all(Pending::is_orphaned));
+    }
+
+    #[test]
+    fn what_was_asked_before_a_goodbye_is_answered() {
+        // The drive needs not be the slower one in each round.
+        for _ in 0..100 {
+            let answers = served(&[cmd::FLUSH, cmd::FLUSH, cmd::DISC], HOUR, answering);
+            assert_eq!(answers.len(), 2 * 16);
+        }
+    }
+
+    #[test]
+    fn a_goodbye_does_not_wait_for_ever() {
+        let commands = [cmd::FLUSH, cmd::DISC];
+        assert_eq!(served(&commands, Duration::ZERO, hanging), []);
+    }
+
+    #[test]
+    fn a_client_that_goes_is_not_waited_for() {
+        assert_eq!(served(&[cmd::FLUSH], HOUR, hanging), []);
     }
 
     #[test]
     fn a_request_that_cannot_be_attempted_takes_memory_within_its_room() {
         let (connection, _client) = pair();
+        let (to_drive, drive) = channel();
         let mut session = Session {
-            service: Kept::default(),
+            service: Kept(to_drive),
             connection: &connection,
             batch: Batch::default(),
         };
-        let write = session.check(&request(cmd::WRITE)).unwrap();
+        let write = session.check(&request(cmd::WRITE, BYTES)).unwrap();
         assert_eq!(connection.room.counts(), (1, BYTES as usize, 0));
         drop(write);
-        let read = request(cmd::READ);
+        let read = request(cmd::READ, BYTES);
         let checked = session.check(&read).unwrap();
         session
             .carry_out(&read, checked, Cow::default(), 0)
             .unwrap();
-        assert_eq!(session.service.0.len(), 1);
         assert_eq!(connection.room.counts(), (1, BYTES as usize, 0));
+        assert_eq!(drive.try_iter().count(), 1);
     }
 }
