@@ -130,7 +130,8 @@ impl Reflex {
                 continue;
             };
             let account = &member.state;
-            if !account.is_latency_critical || account.thread != thread {
+            // What one reserved that is gone is the others' already, though its last requests are at the drive.
+            if !account.is_latency_critical || account.thread != thread || !member.is_served() {
                 continue;
             }
             let kept = account.kept(self.round_ns, &self.parameters);

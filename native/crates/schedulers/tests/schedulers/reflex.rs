@@ -243,6 +243,25 @@ fn an_idle_best_effort_tenant_leaves_its_share_to_the_others() {
 }
 
 #[test]
+fn a_tenant_that_is_gone_donates_nothing() {
+    let mut scheduler = start(plain());
+    let gone = scheduler
+        .join(&critical("gone", 80_000, 100, 500), 0)
+        .unwrap();
+    let busy = scheduler.join(&Tenant::named("busy"), 0).unwrap();
+    arrive(&mut *scheduler, gone, read(4096), 0);
+    for _ in 0..10_000 {
+        arrive(&mut *scheduler, busy, read(4096), 0);
+    }
+    assert_eq!(dispatched(&mut *scheduler, MS).len(), 1 + 20);
+    // The drive keeps its request. What it reserved is shared anew, and not donated besides.
+    scheduler.disconnect(gone, MS).unwrap();
+    for round in 2..=50 {
+        assert_eq!(dispatched(&mut *scheduler, round * MS).len(), 100);
+    }
+}
+
+#[test]
 fn best_effort_tenants_are_first_at_donations_in_turns() {
     let mut scheduler = start(plain());
     let mut busy = Vec::new();
