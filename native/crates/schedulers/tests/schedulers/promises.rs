@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use proptest::prelude::*;
 use schedulers::{
     Decision, Operation, Outcome, Parameters, Priority, Refusal, Request, RequestId, Scheduler,
-    Tenant, TenantId,
+    Slo, Tenant, TenantId,
 };
 use serde_json::json;
 
@@ -101,6 +101,13 @@ impl Watched {
                 self.joined += 1;
                 let mut tenant = Tenant::named(&format!("t{}", self.joined));
                 tenant.weight = f64::from(self.joined % 3 + 1);
+                // Less than half of what a drive gives: best effort may wait as long as objectives use all of it.
+                let has_objective = self.joined % 2 == 0 && self.joined <= 8;
+                tenant.slo = has_objective.then_some(Slo {
+                    iops: 10_000.0,
+                    read_percent: 50.0,
+                    p95_us: 1000.0,
+                });
                 let id = self.scheduler.join(&tenant, now_ns).unwrap();
                 keys.insert(format!("{id:?}"), u64::from(self.joined));
                 self.tenants.push(id);

@@ -262,6 +262,26 @@ fn a_tenant_that_is_gone_donates_nothing() {
 }
 
 #[test]
+fn best_effort_waits_while_objectives_use_the_whole_curve() {
+    let mut scheduler = start(plain());
+    let all = scheduler
+        .join(&critical("all", 100_000, 100, 500), 0)
+        .unwrap();
+    let waits = scheduler.join(&Tenant::named("waits"), 0).unwrap();
+    arrive(&mut *scheduler, waits, read(4096), 0);
+    for _ in 0..10_000 {
+        arrive(&mut *scheduler, all, read(4096), 0);
+    }
+    let sent: Vec<_> = (1..=95_u64)
+        .flat_map(|round| dispatched(&mut *scheduler, round * MS))
+        .collect();
+    assert!(sent.len() > 9_000 && sent.iter().all(|one| one.tenant == all));
+    // It goes by what the other donates that has no use for its reservation any more.
+    let gone = (96..=110_u64).flat_map(|round| dispatched(&mut *scheduler, round * MS));
+    assert_eq!(gone.filter(|one| one.tenant == waits).count(), 1);
+}
+
+#[test]
 fn best_effort_tenants_are_first_at_donations_in_turns() {
     let mut scheduler = start(plain());
     let mut busy = Vec::new();
