@@ -1,7 +1,9 @@
 //! The drives of the configuration.
 
-use std::path::PathBuf;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
 
+use nbd::uri::{Endpoint, NbdUri};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -119,6 +121,25 @@ impl TryFrom<Value> for NamedDrive {
 }
 
 impl DriveConfig {
+    /// What no other drive has, as the configuration writes it and as it can be compared.
+    pub fn marks(&self) -> Vec<(String, Mark)> {
+        match self {
+            Self::Memory { .. } | Self::Model { .. } => Vec::new(),
+            Self::File { path, .. } => {
+                vec![(format!("path {}", path.display()), Mark::of_path(path))]
+            }
+            Self::Device { node, serial, .. } => vec![
+                (format!("serial {serial}"), Mark::Serial(serial.clone())),
+                (format!("node {node}"), Mark::of_path(Path::new(node))),
+            ],
+            // One that is none is refused when it is opened.
+            Self::Nbd { uri, .. } => NbdUri::parse(uri)
+                .map(|parsed| (format!("uri {uri}"), Mark::of_export(parsed)))
+                .into_iter()
+                .collect(),
+        }
+    }
+
     /// Check what can be without opening it; the error names the field.
     pub fn check(&self) -> Result<(), String> {
         match self {
@@ -148,6 +169,38 @@ impl DriveConfig {
                 )),
                 other => Err(format!("sector_bytes {other} is neither 512 nor 4096")),
             },
+        }
+    }
+}
+
+/// Something that only one drive has: its serial, its file, its export.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mark {
+    Serial(String),
+    /// A block device by its number.
+    Block(u64),
+    /// A file by the number of its file system and its own.
+    File(u64, u64),
+    /// Where nothing is.
+    Path(PathBuf),
+    /// An export by the mark of its server's socket.
+    UnixExport(Box<Mark>, String),
+    TcpExport(String, u16, String),
+}
+
+impl Mark {
+    fn of_path(path: &Path) -> Self {
+        match path.metadata() {
+            Ok(node) if node.file_type().is_block_device() => Self::Block(node.rdev()),
+            Ok(file) => Self::File(file.dev(), file.ino()),
+            Err(_) => Self::Path(path.to_owned()),
+        }
+    }
+
+    fn of_export(NbdUri { endpoint, export }: NbdUri) -> Self {
+        match endpoint {
+            Endpoint::Unix(socket) => Self::UnixExport(Box::new(Self::of_path(&socket)), export),
+            Endpoint::Tcp(host, port) => Self::TcpExport(host, port, export),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use schedulers::{unknown, Parameters};
 use serde::Deserialize;
 
-pub use drive::{default_connections, default_pipeline, Access, DriveConfig, NamedDrive};
+pub use drive::{default_connections, default_pipeline, Access, DriveConfig, Mark, NamedDrive};
 pub use tenant::TenantConfig;
 
 /// The name of a drive that has none.
@@ -100,6 +100,7 @@ impl Config {
             );
         }
         self.check_names()?;
+        self.check_marks()?;
         for drive in &self.drives {
             let field = if drive.name == ONLY_DRIVE {
                 ONLY_DRIVE.to_owned()
@@ -151,6 +152,23 @@ impl Config {
                     "{what}: the name {:?} is given twice: each needs one of its own",
                     pair[0]
                 ));
+            }
+        }
+        Ok(())
+    }
+
+    /// No drive twice, by whatever names: each divides what it has among its own tenants.
+    fn check_marks(&self) -> Result<(), String> {
+        let mut seen: Vec<(&str, String, Mark)> = Vec::new();
+        for NamedDrive { name, config } in &self.drives {
+            for (written, mark) in config.marks() {
+                if let Some((other, first, _)) = seen.iter().find(|(_, _, one)| *one == mark) {
+                    return Err(format!(
+                        "drives {other:?} ({first}) and {name:?} ({written}) are the same: give it once, with the \
+                         tenants of both"
+                    ));
+                }
+                seen.push((name, written, mark));
             }
         }
         Ok(())
@@ -316,6 +334,73 @@ mod tests {
         ] {
             let said = two_drives(change).unwrap_err();
             assert!(said.contains(part), "{said}");
+        }
+    }
+
+    #[test]
+    fn one_drive_under_two_names_is_refused() {
+        let device = |node: &str, serial: &str| json!({"kind": "device", "node": node, "serial": serial, "size": 1});
+        let file = |path: &str| json!({"kind": "file", "path": path});
+        let export = |uri: &str| json!({"kind": "nbd", "uri": uri});
+        let both = |first: &Value, second: &Value| {
+            two_drives(|it| {
+                for (at, drive) in [first, second].into_iter().enumerate() {
+                    it["drives"][at] = drive.clone();
+                    it["drives"][at]["name"] = format!("d{at}").into();
+                }
+            })
+        };
+        for (first, second, said) in [
+            (
+                device("/nowhere/a", "A"),
+                device("/nowhere/b", "A"),
+                r#""d1" (serial A)"#,
+            ),
+            (
+                device("/nowhere/a", "A"),
+                device("/nowhere/a", "B"),
+                r#""d1" (node /nowhere/a)"#,
+            ),
+            (
+                file("/nowhere/a"),
+                file("/nowhere/a"),
+                r#""d0" (path /nowhere/a) and "d1" (path /nowhere/a)"#,
+            ),
+            (
+                file("/dev/null"),
+                file("/dev/../dev/null"),
+                r#""d1" (path /dev/../dev/null)"#,
+            ),
+            (
+                file("/dev/null"),
+                device("/dev/null", "A"),
+                r#""d1" (node /dev/null)"#,
+            ),
+            (
+                export("nbd://host/a"),
+                export("nbd://host:10809/a"),
+                r#""d0" (uri nbd://host/a) and "d1" (uri nbd://host:10809/a)"#,
+            ),
+            (
+                export("nbd+unix:///a?socket=/dev/null"),
+                export("nbd+unix:///a?socket=/dev/../dev/null"),
+                "are the same: give it once",
+            ),
+        ] {
+            let refused = both(&first, &second).unwrap_err();
+            assert!(refused.contains(said), "{refused}");
+        }
+        for (first, second) in [
+            (device("/nowhere/a", "A"), device("/nowhere/b", "B")),
+            (file("/dev/null"), file("/dev/zero")),
+            (export("nbd://host/a"), export("nbd://host/b")),
+            (
+                export("nbd+unix:///a?socket=/nowhere"),
+                export("nbd+unix:///b?socket=/nowhere"),
+            ),
+            (export("none"), export("none")),
+        ] {
+            both(&first, &second).unwrap();
         }
     }
 }
