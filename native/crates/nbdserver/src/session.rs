@@ -230,7 +230,7 @@ mod tests {
         }
     }
 
-    /// What the client reads that sends these commands and then goes, of a drive that `drive` is.
+    /// The answers to a client that sends these commands and then goes; `drive` plays the drive.
     fn served(commands: &[u16], farewell: Duration, drive: fn(Receiver<Pending<()>>)) -> Vec<u8> {
         let (server, mut client) = UnixStream::pair().unwrap();
         for &command in commands {

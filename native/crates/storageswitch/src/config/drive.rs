@@ -121,7 +121,7 @@ impl TryFrom<Value> for NamedDrive {
 }
 
 impl DriveConfig {
-    /// What no other drive has, as the configuration writes it and as it can be compared.
+    /// The marks of the drive, each as the configuration writes it and as it can be compared.
     pub fn marks(&self) -> Vec<(String, Mark)> {
         match self {
             Self::Memory { .. } | Self::Model { .. } => Vec::new(),
@@ -181,7 +181,7 @@ pub enum Mark {
     Block(u64),
     /// A file by the number of its file system and its own.
     File(u64, u64),
-    /// Where nothing is.
+    /// A path with nothing there.
     Path(PathBuf),
     /// An export by the mark of its server's socket.
     UnixExport(Box<Mark>, String),
