@@ -57,10 +57,14 @@ class TenantShare:
 
 @dataclass(frozen=True)
 class TenantLatency:
-    """The latency quantiles of one tenant in seconds, by the phase and the quantile: ``("alone", "p99")``."""
+    """The latency quantiles of one tenant in seconds, by the phase and the quantile: ``("alone", "p99")``.
+
+    ``phases`` are all those that it had, also those without a quantile.
+    """
 
     name: str
     quantiles: Mapping[tuple[str, str], Figured] = field(default_factory=dict)
+    phases: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -177,7 +181,7 @@ def _missing(tenants: Sequence[TenantLatency], names: Sequence[str]) -> str:
     """The quantiles that tenants lack in some phase, with the reason; empty where all are there."""
     lacking = []
     for one in tenants:
-        phases = list(dict.fromkeys(phase for phase, _ in one.quantiles))
+        phases = list(dict.fromkeys((*one.phases, *(phase for phase, _ in one.quantiles))))
         for name in dict.fromkeys((*_EXPECTED, *names)):
             if without := [phase for phase in phases if (phase, name) not in one.quantiles]:
                 said = ", ".join(without[:_PHASES_SAID])

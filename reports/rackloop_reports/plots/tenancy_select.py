@@ -24,7 +24,7 @@ from rackloop_reports.plots.tenancy import (
 from rackloop_reports.record import TestRecord
 
 F_UTIL, BANDWIDTH, KEPT, P99_FACTOR = "tenant.f_util", "tenant.bandwidth", "isolation.kept", "isolation.p99_factor"
-_LATENCIES = ("p50", "p99", "p999")
+_LATENCIES = ("tenant.p50", "tenant.p99", "tenant.p999")
 _OVERALL = {
     "fairness.jain": "Jain index",
     "fairness.min_max": "smallest over largest",
@@ -47,7 +47,8 @@ def tenancy_drawings(test: TestRecord, source: Source) -> Iterator[Drawing]:
         yield title, partial(tenant_shares, shares, _overall(test, meanwhile), source, meanwhile)
     if cases := _cases(test):
         yield "A tenant beside its neighbours", lambda: isolation_sheet(cases, source)
-    if latencies := _latencies(test):
+    latencies = _latencies(test)
+    if any(one.quantiles for one in latencies):
         yield "Latency of tenants", lambda: tenant_latency(latencies, source)
 
 
@@ -104,14 +105,21 @@ def _cases(test: TestRecord) -> list[BesideNeighbours]:
 
 def _latencies(test: TestRecord) -> list[TenantLatency]:
     """The latencies of tenants that were measured alone, which is what others are held against."""
-    found: dict[str, dict[tuple[str, str], Figured]] = {}
-    for quantile in _LATENCIES:
-        for one, of in _means(test, f"tenant.{quantile}"):
+    phases: dict[str, list[str]] = {}
+    quantiles: dict[str, dict[tuple[str, str], Figured]] = {}
+    for name in (BANDWIDTH, *_LATENCIES):
+        for one, of in _means(test, name):
             if one.labels.keys() >= {*_TENANT, "when"}:
-                found.setdefault(_name(one), {})[one.labels["when"], quantile] = of
+                phases.setdefault(_name(one), []).append(one.labels["when"])
+                found = quantiles.setdefault(_name(one), {})
+                if name != BANDWIDTH:
+                    found[one.labels["when"], name.removeprefix("tenant.")] = of
     # Beside neighbours the phases of a victim are many; alone stands first.
-    ordered = {name: dict(sorted(of.items(), key=lambda item: item[0][0] != _ALONE)) for name, of in found.items()}
-    return [TenantLatency(name, of) for name, of in ordered.items() if any(phase == _ALONE for phase, _ in of)]
+    return [
+        TenantLatency(name, dict(sorted(of.items(), key=lambda item: item[0][0] != _ALONE)), phases[name])
+        for name, of in quantiles.items()
+        if _ALONE in phases[name]
+    ]
 
 
 def _name(one: Measured) -> str:

@@ -124,6 +124,20 @@ def test_the_quantiles_that_a_tenant_lacks_are_named_with_the_reason() -> None:
     assert "p99 of t1 (alone)" in caption_of(tenant_latency([lone], SOURCE)), "nor where nobody has it"
 
 
+def test_a_phase_in_which_a_tenant_starved_is_named(tmp_path: Path) -> None:
+    """It has a bandwidth and no quantile there."""
+    example = ExampleRun(tmp_path / "run")
+    example.start(TEST, "share")
+    labels = {"tenant": "t1", "block": "4 KiB", "mix": "100/0", "outstanding": "32"}
+    for when in ("alone", "together"):
+        example.write(measured("tenant.bandwidth", "B/s", 1e6, **labels, when=when))
+    example.write(measured("tenant.p50", "s", 1e-3, **labels, when="alone"))
+    example.finish(TEST)
+    (test,) = read_run(example.close()).tests
+    (draw,) = dict(tenancy_drawings(test, SOURCE)).values()
+    assert "p50 of t1 (together); p99 of t1 (alone, together)" in caption_of(draw())
+
+
 def test_plots_of_a_test_that_was_not_steady_say_so(tmp_path: Path) -> None:
     example = ExampleRun(tmp_path / "run")
     labels = {"tenant": "victim", "block": "4 KiB", "mix": "100/0", "outstanding": "32", "when": "alone"}
