@@ -101,7 +101,7 @@ class Remapping:
         self._attach_log = attach_log
         self._at = dict(at)
         self._labels = labels
-        self._spares = spares
+        self._spares = dict(spares)
         self._test = test
         self._events = events
         self._late_with = late_with
@@ -129,8 +129,8 @@ class Remapping:
 
         The ports change side by side, each as soon as its drive is verified: no two drives come by the same change.
         Where a drive comes within milliseconds nothing else is changed until it is there. The drive that a change takes
-        from its port is the next one's. Ends early where ``stop`` is set; ``tell`` is called after each drive. Raises
-        NotSupported for a server that has one port and no spare.
+        from its port is the next one's, also of a further call. Ends early where ``stop`` is set; ``tell`` is called
+        after each drive. Raises NotSupported for a server that has one port and no spare.
         """
         ports = deque(port for name, port in self._at if name == server)
         free = self._free_drive(server, ports)
@@ -151,6 +151,7 @@ class Remapping:
             self._note(flight, outcome)
             ports.append(flight.place[1])
             tell()
+        self._spares[server] = free
 
     def _arm_and_change(
         self, place: ServerPort, drive: str
@@ -206,7 +207,7 @@ class Remapping:
         place = (server, ports.pop())
         with self._turn:
             self._fabric.apply(Open(frozenset({self._bench.lab.switch_port(*place)})), self._deadline())
-        return self._at[place]
+        return self._at.pop(place)
 
     def _note(self, flight: _Flight, outcome: workload.VerifiedRead | workload.GaveUp) -> None:
         """Keep the timeline of a drive that came. Raises as the functions below say for one that did not in time."""

@@ -23,6 +23,8 @@ from itertools import accumulate
 Interval = tuple[float | None, float | None]
 
 _TAIL = 0.025
+# More than anything is measured with.
+_MOST_DRAWS = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,16 @@ class Distribution:
     def fewest_draws(q: float) -> int:
         """The fewest draws with which :meth:`quantile_ci95` is closed at both ends."""
         return math.ceil(math.log(_TAIL) / math.log(max(q, 1 - q)))
+
+    @staticmethod
+    def draws_to_bear(q: float, outliers: int) -> int:
+        """The fewest draws with which so many of the largest lie beyond the upper end of :meth:`quantile_ci95`."""
+        from scipy.special import bdtr
+
+        def share_below(n: int) -> float:
+            return float(bdtr(n - outliers - 1, n, q))
+
+        return bisect_left(range(_MOST_DRAWS), 1 - _TAIL, lo=outliers + 1, key=share_below)
 
     def mean_ci95(self) -> Interval:
         """A Student t interval for the mean; (None, None) with fewer than two independent draws."""

@@ -46,6 +46,14 @@ def test_the_fewest_samples_that_are_advised_are_enough_and_one_less_is_not(q: f
     assert None not in Distribution.of(enough).quantile_ci95(q)
 
 
+@pytest.mark.parametrize("outliers", range(8))
+def test_an_interval_ends_before_the_outliers_that_the_draws_bear(outliers: int) -> None:
+    enough = Distribution.draws_to_bear(0.99, outliers)
+    for n, ends_before in ((enough, True), (enough - 1, False)):
+        _, end = Distribution.of([float(rank) for rank in range(n)]).quantile_ci95(0.99)
+        assert (end is not None and end < n - outliers) == ends_before
+
+
 def test_too_few_samples_for_a_p99_are_unknown_however_good_they_are() -> None:
     found = finding([0.001] * 100, at_most(0.002))
     assert found.verdict is Verdict.UNKNOWN

@@ -193,6 +193,25 @@ def test_each_drive_comes_by_a_map_change_of_its_own_and_all_ports_change_at_onc
         at[port] = drive
 
 
+@pytest.mark.parametrize("spares", [{SLOW: "d19"}, {}], ids=["a spare", "a port that rests"])
+def test_further_changes_go_on_with_the_drive_that_the_last_one_took_away(spares: dict[str, str]) -> None:
+    rack = Rack()
+    remapping = rack.remapping(server=SLOW, spares=spares)
+    for changes in (5, 6):
+        remapping.keep_changing(SLOW, changes, Event(), lambda: None)
+    at = {rack.lab.switch_port(SLOW, port): rack.lab.where_is(drive) for port, drive in rack.lab.baseline[SLOW].items()}
+    for change in rack.changes:
+        if isinstance(change, Open):
+            for port in change.ports:
+                del at[port]
+            continue
+        ((port, drive),) = change.pairs.pairs
+        assert drive not in at.values()
+        at[port] = drive
+    assert len(pairs_of(rack)) == 11
+    assert len(rack.changes) == 11 + (not spares), "a port rests all the time"
+
+
 def test_nothing_else_is_changed_while_a_drive_comes_that_needs_milliseconds() -> None:
     rack = Rack()
     remapping = rack.remapping(spares={SERVER: "d19"})
