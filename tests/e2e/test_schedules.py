@@ -89,8 +89,8 @@ def test_the_same_seed_draws_the_same_and_it_is_read_back(rackloop: CommandLine,
 
 def test_what_the_lab_cannot_have_is_refused_before_anything_is_touched(rackloop: CommandLine, plan: Path) -> None:
     storm = plan.parent / "storm.yaml"
-    storm.write_text("steps: [{at: 0 s, lasts: 1 s, fault: server_crash, target: srv2}]\n")
-    told = ("storm.yaml:1:9: step 1", "4 drives (d03, d04, d10, d14) would be broken at once", "raise most:")
+    storm.write_text("steps: [{at: 0 s, lasts: 1 s, fault: server_crash, target: srv3}]\n")
+    told = ("storm.yaml:1:9: step 1", "4 drives (d05, d06, d11, d15) would be broken at once", "raise most:")
     for arguments in (("schedule", "show", storm), ("run", plan, "--testplans", plan.parent)):
         rackloop(*arguments, "--lab", "mock").refused(2, *told)
     storm.write_text("steps: [{at: 0 s, lasts: 1 s, fault: hangs, target: srv1}]\n")
