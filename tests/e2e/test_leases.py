@@ -120,7 +120,8 @@ def test_stealing_asks_leaves_a_record_and_ends_the_other(rackloop: CommandLine)
 
 def test_a_run_and_a_lease_choose_a_server_by_its_tag(rackloop: CommandLine) -> None:
     shipped = (data_path("labs") / "mock.yaml").read_text()
-    tagged = re.sub(r"^  (srv[23]): \{stack", r"  \1: {tags: [spare], stack", shipped, flags=re.MULTILINE)
+    tagged = re.sub(r"^  srv2:$", "  srv2:\n    tags: [spare]", shipped, flags=re.MULTILINE)
+    tagged = re.sub(r"^  srv3: \{stack", "  srv3: {tags: [spare], stack", tagged, flags=re.MULTILINE)
     assert tagged.count("[spare]") == 2
     (rackloop.directory / "tagged.yaml").write_text(tagged)
     assert rackloop("lab", "up", "tagged.yaml").status == 0
