@@ -108,7 +108,7 @@ def _lacking(seen: Sequence[RemapSeen], planned: int) -> int:
     """
     late = sum(remap.latency_error_s > max(_LATE_S, _LATE_PART * remap.latency_s) for remap in seen)
     needed = Distribution.draws_to_bear(_TAIL, late)
-    bears = planned >= Distribution.draws_to_bear(_TAIL, 0) and needed <= _MOST_TIMES * planned
+    bears = planned >= Distribution.fewest_draws(_TAIL) and needed <= _MOST_TIMES * planned
     return max(0, needed - len(seen)) if late and bears else 0
 
 
