@@ -66,6 +66,10 @@ class Rack:
         """Return once rackd has said of that many acts how late they were, which it does behind them."""
         self._wait_stats(lambda stats: stats["lateness"]["n"] >= acts)
 
+    def wait_late(self, late_ns: int) -> None:
+        """Return once rackd has said that it was late with something by at least so much."""
+        self._wait_stats(lambda stats: stats["lateness"]["max"] >= late_ns)
+
     def _wait_stats(self, fits: Callable[[dict[str, Any]], bool]) -> None:
         deadline = Deadline.after(CLOCK, SLOW_S)
         while not fits(stats := self.ask("stats")):

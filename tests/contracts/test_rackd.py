@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import socket
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -36,6 +37,24 @@ def test_a_held_request_goes_to_the_drive_that_comes_online(rack: Rack) -> None:
     with rack.open_export("drive.d01") as wire:
         assert wire.read(8192, 4096) == (0, pattern(0))
     assert rack.ask("stats")["held"] == 0
+
+
+def test_what_rackd_was_late_by_reaches_to_the_answers_that_it_gave_late(start: Start) -> None:
+    # All drives are online at one moment. So one act answers what is held for all, one port after the other.
+    at_once = {"online_ms": 0.1, "spread_ms": 0, "phy_us": [400, 400]}
+    server = {"stack": "at_once", "ports": {f"p{n}": 1 + n for n in range(4)}}
+    rack = start(stacks={"at_once": at_once}, servers={"srv1": server})
+    with ExitStack() as stack:
+        for port in server["ports"]:
+            wire = stack.enter_context(rack.open_export(f"srv1.{port}"))
+            for _ in range(8):
+                wire.send(READ, 0, 1 << 20)
+        rack.wait_held(32)
+        rack.map((1, 101), (2, 102), (3, 103), (4, 104))
+        answered_ns = [rack.wait_for("answered")["t_ns"] for _ in range(4)]
+    online_ns = {record["due_ns"] for record in rack.records_until_settled() if record["event"] == "online"}
+    assert len(online_ns) == 1
+    rack.wait_late(max(answered_ns) - online_ns.pop())
 
 
 def test_no_request_begun_after_a_map_change_reaches_the_old_drive(rack: Rack) -> None:
