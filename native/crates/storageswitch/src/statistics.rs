@@ -4,6 +4,9 @@ use hdrhistogram::Histogram;
 use schedulers::{Completion, Operation};
 use serde_json::{json, Value};
 
+/// The requests that a quantile has beyond it at least: of fewer it is a matter of chance. So it is in rackloop_models.
+const BEYOND: u64 = 10;
+
 /// Latencies of requests that succeeded, in nanoseconds.
 pub struct Statistics {
     read: Latencies,
@@ -58,17 +61,49 @@ impl Statistics {
     }
 }
 
-/// Nothing but the count where nothing was measured.
+/// Nothing but the count where nothing was measured; null for a quantile with too few beyond it.
 fn summary(of: &Histogram<u64>) -> Value {
     if of.is_empty() {
         return json!({"n": 0});
     }
+    let at = |one_in: u64| match of.len() / one_in {
+        ..BEYOND => Value::Null,
+        _ => json!(of.value_at_quantile(1.0 - 1.0 / one_in as f64)),
+    };
     json!({
         "n": of.len(),
         "mean": of.mean(),
-        "p50": of.value_at_quantile(0.5),
-        "p99": of.value_at_quantile(0.99),
-        "p999": of.value_at_quantile(0.999),
+        "p50": at(2),
+        "p99": at(100),
+        "p999": at(1000),
         "max": of.max(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The quantiles that are told of so many latencies.
+    fn told(count: u64) -> Vec<&'static str> {
+        let mut of = Histogram::new(2).unwrap();
+        of.record_n(1000, count).unwrap();
+        let found = summary(&of);
+        let is_told = |name: &&str| !found[*name].is_null();
+        ["mean", "p50", "p99", "p999", "max"]
+            .into_iter()
+            .filter(is_told)
+            .collect()
+    }
+
+    #[test]
+    fn a_quantile_has_ten_requests_beyond_it() {
+        assert_eq!(told(0), [""; 0]);
+        assert_eq!(told(19), ["mean", "max"]);
+        assert_eq!(told(20), ["mean", "p50", "max"]);
+        assert_eq!(told(999), ["mean", "p50", "max"]);
+        assert_eq!(told(1000), ["mean", "p50", "p99", "max"]);
+        assert_eq!(told(9_999), ["mean", "p50", "p99", "max"]);
+        assert_eq!(told(10_000), ["mean", "p50", "p99", "p999", "max"]);
+    }
 }
