@@ -1,5 +1,6 @@
 //! The drives of the configuration.
 
+use std::net::ToSocketAddrs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -203,6 +204,29 @@ impl Mark {
             Endpoint::Tcp(host, port) => Self::TcpExport(host, port, export),
         }
     }
+
+    /// Whether both are of one drive. Hosts are looked up only where all else is the same.
+    pub fn is_that_of(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::TcpExport(one, port, export), Self::TcpExport(two, its_port, its_export)) => {
+                (port, export) == (its_port, its_export)
+                    && (one == two || share_an_address(one, two, *port))
+            }
+            _ => self == other,
+        }
+    }
+}
+
+/// A host that cannot be looked up shares none: it is refused when its drive is opened.
+fn share_an_address(one: &str, two: &str, port: u16) -> bool {
+    let addresses = |host: &str| -> Vec<_> {
+        let found = (host, port).to_socket_addrs();
+        found.map(Iterator::collect).unwrap_or_default()
+    };
+    let of_one = addresses(one);
+    addresses(two)
+        .iter()
+        .any(|address| of_one.contains(address))
 }
 
 fn within(what: &str, count: usize, most: usize) -> Result<(), String> {

@@ -162,7 +162,9 @@ impl Config {
         let mut seen: Vec<(&str, String, Mark)> = Vec::new();
         for NamedDrive { name, config } in &self.drives {
             for (written, mark) in config.marks() {
-                if let Some((other, first, _)) = seen.iter().find(|(_, _, one)| *one == mark) {
+                if let Some((other, first, _)) =
+                    seen.iter().find(|(_, _, one)| one.is_that_of(&mark))
+                {
                     return Err(format!(
                         "drives {other:?} ({first}) and {name:?} ({written}) are the same: give it once, with the \
                          tenants of both"
@@ -382,6 +384,11 @@ mod tests {
                 r#""d0" (uri nbd://host/a) and "d1" (uri nbd://host:10809/a)"#,
             ),
             (
+                export("nbd://127.0.0.1:1/a"),
+                export("nbd://localhost:1/a"),
+                r#""d0" (uri nbd://127.0.0.1:1/a) and "d1" (uri nbd://localhost:1/a)"#,
+            ),
+            (
                 export("nbd+unix:///a?socket=/dev/null"),
                 export("nbd+unix:///a?socket=/dev/../dev/null"),
                 "are the same: give it once",
@@ -394,6 +401,9 @@ mod tests {
             (device("/nowhere/a", "A"), device("/nowhere/b", "B")),
             (file("/dev/null"), file("/dev/zero")),
             (export("nbd://host/a"), export("nbd://host/b")),
+            (export("nbd://127.0.0.1:1/a"), export("nbd://127.0.0.2:1/a")),
+            (export("nbd://127.0.0.1:1/a"), export("nbd://localhost:2/a")),
+            (export("nbd://127.0.0.1:1/a"), export("nbd://localhost:1/b")),
             (
                 export("nbd+unix:///a?socket=/nowhere"),
                 export("nbd+unix:///b?socket=/nowhere"),
