@@ -30,7 +30,7 @@ impl Inbox {
         self.end - self.start >= length
     }
 
-    /// Read until `length` bytes are buffered, which are fewer than the buffer has.
+    /// Read until `length` bytes are buffered, which are at most as many as the buffer has.
     ///
     /// # Errors
     /// `UnexpectedEof` if the client disconnects before, and as the connection has them.
@@ -111,5 +111,18 @@ mod tests {
         }
         let short = inbox.data(&mut from, INBOX_BYTES + 1).unwrap_err();
         assert_eq!(short.kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn as_many_bytes_as_the_buffer_has_fit_into_it() {
+        let sent: Vec<u8> = (0..INBOX_BYTES + 7).map(|at| (at % 251) as u8).collect();
+        let (first, whole) = sent.split_at(7);
+        let mut from = &sent[..];
+        let mut inbox = Inbox::default();
+        // The rest of the first read has to move to the buffer's beginning.
+        assert_eq!(inbox.data(&mut from, first.len()).unwrap(), first);
+        let taken = inbox.data(&mut from, whole.len()).unwrap();
+        assert!(matches!(taken, Cow::Borrowed(_)));
+        assert_eq!(taken, whole);
     }
 }
