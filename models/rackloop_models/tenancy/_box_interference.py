@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from rackloop.clock import Deadline
 from rackloop_models.drives import (
     NEIGHBOUR,
-    PREPARATIONS,
-    REST,
     VICTIM,
     Box,
     BoxProfile,
@@ -18,6 +16,7 @@ from rackloop_models.drives import (
     Hardware,
     TenantLoad,
     bandwidth_of,
+    on_prepared,
     random_load,
 )
 from rackloop_models.tenancy._measure import STATES
@@ -54,8 +53,8 @@ def box_interference(sim: DriveSim, box: BoxProfile, deadline: Deadline) -> tupl
     """The victim, 4 KiB random reads at depth 32, on the first drive of ``sim``, the neighbour on the second.
 
     In turn each drive has a core, both have one, and both have a core and share a link of 25 Gb/s. Each case is run
-    without a scheduler and through Gimbal, which a box has one of for each drive. Raises as DriveSim.run, and
-    ProtocolError where a tenant did nothing.
+    without a scheduler and through Gimbal, which a box has one of for each drive, on drives that no other has used.
+    Raises as DriveSim.run, and ProtocolError where a tenant did nothing.
     """
     victim = _reads(VICTIM, 0, 4 * KIB, 32)
     small, large = _reads(NEIGHBOUR, 1, 4 * KIB, 128), _reads(NEIGHBOUR, 1, 128 * KIB, 32)
@@ -72,8 +71,7 @@ def box_interference(sim: DriveSim, box: BoxProfile, deadline: Deadline) -> tupl
         for scheduler in _SCHEDULERS
         for loads in ((victim,), (victim, neighbour))
     ]
-    plan = [*PREPARATIONS[STATES["clean"]], *(one for act in acts for one in (REST, act))]
-    results = iter([one for one in sim.run(plan, deadline) if isinstance(one, BoxResult)])
+    results = iter([one for one in on_prepared(sim, STATES["clean"], acts, deadline) if isinstance(one, BoxResult)])
     return tuple(
         _of(box.name, case, scheduler, next(results), next(results)) for case in cases for scheduler in _SCHEDULERS
     )

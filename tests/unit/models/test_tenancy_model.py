@@ -24,6 +24,7 @@ from rackloop_models.drives import (
     Link,
     Rate,
     TraceReplay,
+    load_box,
 )
 from rackloop_models.tenancy import (
     SCENARIOS,
@@ -33,6 +34,7 @@ from rackloop_models.tenancy import (
     TenantKind,
     Timing,
     behind_box,
+    box_interference,
     claims,
     measured,
     quantile_ns,
@@ -276,6 +278,19 @@ def test_a_drive_behind_a_box_is_shared_as_one_that_is_not() -> None:
     boxes = [act for document in host.documents for act in acts_of(document) if act["kind"] == "box"]
     assert [len(act["tenants"]) for act in boxes] == [1, 1, 16, 16]
     assert all(act["hardware"]["cores"]["count"] == 4 for act in boxes)
+
+
+def test_a_neighbour_in_a_box_finds_nothing_of_what_others_did() -> None:
+    host = Host()
+    sim = DriveSim(host, load_profile("nvme-ssd"), size_bytes=1 * GIB, seed=3, binary="drivesim", drives=2)
+    found = box_interference(sim, load_box("gimbal-smartnic"), SOON)
+    assert [(one.case, one.scheduler) for one in found][::2] == [
+        ("its drive", "none"), ("a core", "none"), ("the link", "none"),
+    ]  # fmt: skip
+    (document,) = host.documents
+    assert not any(act["kind"] == "box" for act in document["experiments"])
+    assert [len(branch) for branch in document["branches"]] == [1] * 12, "each on drives as they were prepared"
+    assert [len(act["tenants"]) for act in acts_of(document) if act["kind"] == "box"] == [1, 2] * 6
 
 
 def test_tenants_have_regions_of_their_own() -> None:
