@@ -51,14 +51,14 @@ def sweeps(make: MakeSim, profile: Profile, timing: Timing, deadline: Deadline) 
     slots = [{"virtual_slots": number} for number in SLOTS]
     by_slots = dict(zip(SLOTS, _shares(make(profile), scenario, slots, timing, deadline), strict=True))
     return (
-        _sweep("write buffer, KiB", scenario, by_buffer),
-        _sweep("virtual slots", scenario, by_slots),
+        _sweep("write buffer, MiB", scenario, {kib / 1024: shares for kib, shares in by_buffer.items()}),
+        _sweep("virtual slots", scenario, {float(number): shares for number, shares in by_slots.items()}),
     )
 
 
-def _sweep(parameter: str, scenario: Scenario, found: Mapping[int, Mapping[str, float]]) -> Sweep:
+def _sweep(parameter: str, scenario: Scenario, found: Mapping[float, Mapping[str, float]]) -> Sweep:
     kinds = [kind.name for kind in scenario.kinds]
-    lines = {kind: tuple((float(value), shares[kind]) for value, shares in found.items()) for kind in kinds}
+    lines = {kind: tuple((value, shares[kind]) for value, shares in found.items()) for kind in kinds}
     return Sweep(parameter, scenario, _COUNT, lines)
 
 

@@ -182,8 +182,10 @@ def milliseconds(value_s: float) -> str:
 
 @FuncFormatter
 def thousands(value: float, _position: int | None) -> str:
-    """``0.5``, ``200``, ``50k``: the label of a tick."""
-    return f"{value / 1e3:g}k" if abs(value) >= 10_000 else f"{value:g}"
+    """``0.5``, ``4096``, ``16.4k``, ``1.5M``: the label of a tick."""
+    from quantiphy import Quantity
+
+    return Quantity(value).render(prec=2) if abs(value) >= 10_000 else f"{value:g}"
 
 
 def make_y_logarithmic(axes: Axes) -> None:

@@ -258,9 +258,9 @@ def test_a_sweep_changes_one_parameter() -> None:
         return DriveSim(host, profile, size_bytes=4 * GIB, seed=3, binary="drivesim")
 
     by_buffer, by_slots = sweeps(make, load_profile("nvme-ssd"), Timing(1.0, 0.5), SOON)
-    assert [one.parameter for one in (by_buffer, by_slots)] == ["write buffer, KiB", "virtual slots"]
+    assert [one.parameter for one in (by_buffer, by_slots)] == ["write buffer, MiB", "virtual slots"]
     # One of a kind gets 10 MB/s alone, beside fifteen others 10 and 30.
-    assert by_buffer.lines["read-4k"] == tuple((kib, 16) for kib in (2048, 4096, 8192, 16384, 32768))
+    assert by_buffer.lines["read-4k"] == tuple((mib, 16) for mib in (2, 4, 8, 16, 32))
     assert by_slots.lines["write-4k"] == tuple((slots, 48) for slots in (8, 16, 32, 64, 128))
     buffers = [document["timing"]["write_buffer_kib"] for document in host.documents]
     assert buffers == [2048, 4096, 8192, 16384, 32768, 8192]

@@ -14,7 +14,7 @@ from rackloop.record import IoSeries
 from rackloop_reports.plot_selection import RunPlots
 from rackloop_reports.plots import LimitLine, Source, StackLatency, figure_2, latency_ecdf
 from rackloop_reports.plots._io_strips import draw_io, io_strips
-from rackloop_reports.plots._style import LINES, RED, bar_look, fitting, label_time, line_look
+from rackloop_reports.plots._style import LINES, RED, bar_look, fitting, label_time, line_look, thousands
 from rackloop_reports.plots.remaps import remap_timeline
 from rackloop_reports.record import read_run
 from tests.unit.reports.example_stream import smoke_run
@@ -29,6 +29,13 @@ def test_neighbouring_lines_differ_in_colour_and_dashes_and_32_in_one_of_them() 
         assert one["color"] != next_["color"]
         assert one["linestyle"] != next_["linestyle"]
     assert {str(look["linestyle"]) for look in looks} == {str(dashes) for dashes in LINES}
+
+
+def test_labels_of_large_counts_have_three_digits() -> None:
+    values = [0, 0.5, 4096, -16384, 10_000, 16384, 200_000, 999_999, 1 << 20, 1.5e6]
+    assert thousands.format_ticks(values) == [
+        "0", "0.5", "4096", "-16.4k", "10k", "16.4k", "200k", "1M", "1.05M", "1.5M",
+    ]  # fmt: skip
 
 
 def test_neighbouring_bars_differ_in_colour_and_hatch_and_64_in_one_of_them() -> None:
