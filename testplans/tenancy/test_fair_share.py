@@ -28,9 +28,9 @@ from rackloop_fixtures import (
     shared_drives,
     sharing_s,
     tenants_of,
+    terms_labels,
     terms_of,
     totals,
-    weight_labels,
 )
 from rackloop_oracles.fairness import TenantShares, standalone_maximum
 
@@ -150,7 +150,7 @@ def test_fair_share(
         for name in alone
     }
     terms = terms_of(tenants, parameters)
-    weights = weight_labels(terms)
+    on_terms = terms_labels(terms)
     for what, when in together.items():
         shares = TenantShares(
             maxima,
@@ -159,7 +159,7 @@ def test_fair_share(
             terms,
         )
         for name, f_util in shares.f_utils().items():
-            labels_of = {**alone[name].tenant.labels, **weights[name], **of_box, "meanwhile": what}
+            labels_of = {**alone[name].tenant.labels, **on_terms[name], **of_box, "meanwhile": what}
             measure("tenant.f_util", f_util, statistics=("mean",), **labels_of)
         for name, index in {"jain": shares.jain, "min_max": shares.min_max}.items():
             measured = index_of(index, conditions.seconds)

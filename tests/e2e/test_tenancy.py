@@ -105,6 +105,7 @@ def test_tenants_share_several_drives_through_the_storage_switch(rackloop: Comma
         "t2": "64 KiB",
         "t3": "4 KiB/70+16 KiB/30",
     }
+    assert [one["labels"].get("demand") for one in f_utils] == [None, "pauses", "rate"]
     # The rate of t3 is served nearly wholly, f-Util 3, and counts as no more than what the others have.
     (min_max,) = [one["value"] for one in measured if one["name"] == "fairness.min_max"]
     assert min_max > 1.2 * min(one["value"] for one in f_utils) / max(one["value"] for one in f_utils)

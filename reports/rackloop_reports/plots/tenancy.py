@@ -45,7 +45,8 @@ class Figured:
 class TenantShare:
     """The share of one tenant: bytes a second ``alone`` and ``together`` with the others, and its f-Util.
 
-    ``weight`` is the one by which it is to be served, beside those of the others.
+    ``weight`` is the one by which it is to be served, beside those of the others. ``has_bounded_demand`` says that it
+    has a rate or pauses, so that alone it asks for less than all it can get.
     """
 
     name: str
@@ -53,6 +54,7 @@ class TenantShare:
     together: float
     f_util: Figured
     weight: float = 1.0
+    has_bounded_demand: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,31 +87,37 @@ def tenant_shares(
 ) -> Figure:
     """Each tenant's bandwidth with its ideal, and beside it its f-Util.
 
-    The ideal is an equal part of what the tenant has alone, an f-Util of 1, times its weight over the mean weight.
-    ``overall`` are the figures of all tenants, by name; ``meanwhile`` is the work of the rack while all were together.
+    The ideal is an equal part of what the tenant has alone, an f-Util of 1, times its weight over the mean weight. One
+    with a rate or pauses has none, and beside it that part is the least that is due to the others. ``overall`` are the
+    figures of all tenants, by name; ``meanwhile`` is the work of the rack while all were together.
     """
     figure = blank(max(9.6, 3.6 + 1.3 * len(tenants)), 4.9)
     left, right = figure.subplots(1, 2)
     places = range(len(tenants))
     mean = fmean(one.weight for one in tenants)
-    ideals = [one.weight / mean for one in tenants]
-    parts = [one.alone / len(tenants) * ideal for one, ideal in zip(tenants, ideals, strict=True)]
-    scale, unit = fitting("B/s", max(*(one.together for one in tenants), *parts))
+    ideals = {place: one.weight / mean for place, one in enumerate(tenants) if not one.has_bounded_demand}
+    parts = [tenants[place].alone / len(tenants) * ideal for place, ideal in ideals.items()]
+    scale, unit = fitting("B/s", max([*(one.together for one in tenants), *parts]))
     left.bar(places, [one.together * scale for one in tenants], _BAR, **bar_look(0), label="together")
-    are_weighted = len(set(ideals)) > 1
-    name = f"ideal: alone / number of tenants{', by weight' if are_weighted else ''}"
-    starts, ends = ([place + end for place in places] for end in (-_BAR / 2, _BAR / 2))
-    left.hlines([part * scale for part in parts], starts, ends, BLACK, LINES[1], label=name, linewidth=2)
+    are_weighted = len({one.weight for one in tenants}) > 1
+    is_ideal = len(ideals) == len(tenants)
+    starts, ends = ([place + end for place in ideals] for end in (-_BAR / 2, _BAR / 2))
+    name = _name_of_line(is_ideal=is_ideal, is_drawn=bool(ideals), are_weighted=are_weighted)
+    width = 2 if ideals else 0
+    left.hlines([part * scale for part in parts], starts, ends, BLACK, LINES[1], label=name, linewidth=width)
     left.set_ylabel(f"Bandwidth, {unit}")
     left.set_ylim(bottom=0)
-    if are_weighted:
-        right.hlines(ideals, starts, ends, BLACK, LINES[1], linewidth=1.2, zorder=1)
+    if are_weighted or not is_ideal:
+        right.hlines(list(ideals.values()), starts, ends, BLACK, LINES[1], linewidth=1.2, zorder=1)
     else:
         right.axhline(1, color=BLACK, linewidth=1.2, linestyle=LINES[1], zorder=1)
     for place, one in enumerate(tenants):
         _point(right, place, one.f_util)
-    right.set_ylabel(f"f-Util (ideal: {'by weight' if are_weighted else '1'})")
-    most = max(*(one.f_util.interval[1] or one.f_util.value for one in tenants), *ideals)
+    said_of_line = (
+        f" ({'ideal' if is_ideal else 'least due'}: {'by weight' if are_weighted else '1'})" if ideals else ""
+    )
+    right.set_ylabel(f"f-Util{said_of_line}")
+    most = max([*(one.f_util.interval[1] or one.f_util.value for one in tenants), *ideals.values()])
     right.set_ylim(0, max(1.25, 1.1 * most))
     # One limit on all is one line; others are each tenant's own.
     limits = {tuple(one.f_util.limits) for one in tenants}
@@ -125,6 +133,15 @@ def tenant_shares(
     said = "; ".join(f"{name} {_said(of)}" for name, of in overall)
     put_caption(figure, source.caption(f"Meanwhile: {meanwhile}.", f"{said}." if said else "", _INTERVALS), shown(left))
     return figure
+
+
+def _name_of_line(*, is_ideal: bool, is_drawn: bool, are_weighted: bool) -> str:
+    by_weight = ", by weight" if are_weighted else ""
+    if is_ideal:
+        return f"ideal: alone / number of tenants{by_weight}"
+    if not is_drawn:
+        return "no ideal: all have rates or pauses"
+    return f"least due: alone / number of tenants{by_weight}; no ideal with rates or pauses"
 
 
 @styled

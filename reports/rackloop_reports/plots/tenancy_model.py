@@ -30,11 +30,12 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class TenantBars:
-    """Bars side by side for each of ``groups``, one of each of ``series``."""
+    """Bars side by side for each of ``groups``, one of each of ``series``, and a line across at their ``ideal``."""
 
     title: str
     groups: Sequence[str]
     series: Mapping[str, Sequence[float]]
+    ideal: float | None = None
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class LinePanel:
 
 
 @styled
-def tenant_bars(panels: Sequence[TenantBars], title: str, y_label: str, caption: str, ideal: float | None) -> Figure:
+def tenant_bars(panels: Sequence[TenantBars], title: str, y_label: str, caption: str) -> Figure:
     """Panels of bars, with one legend and one scale."""
     figure, drawn = _panels(len(panels), 3.0)
     for axes, panel in zip(drawn, panels, strict=True):
@@ -67,8 +68,8 @@ def tenant_bars(panels: Sequence[TenantBars], title: str, y_label: str, caption:
         for number, values in enumerate(panel.series.values()):
             shift = (number - (len(panel.series) - 1) / 2) * width
             axes.bar([place + shift for place in range(len(values))], values, width, **bar_look(number))
-        if ideal is not None:
-            axes.axhline(ideal, color=BLACK, linewidth=1, linestyle="--", zorder=1)
+        if panel.ideal is not None:
+            axes.axhline(panel.ideal, color=BLACK, linewidth=1, linestyle="--", zorder=1)
         axes.set_xticks(range(len(panel.groups)), panel.groups, fontsize=8)
         axes.grid(visible=False, axis="x")
         axes.set_title(panel.title, fontsize=10)

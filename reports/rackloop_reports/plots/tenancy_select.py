@@ -78,8 +78,9 @@ def _shares(test: TestRecord) -> dict[str, list[TenantShare]]:
             alone = tenant, _ALONE
             together = tenant, _TOGETHER if meanwhile == _NOTHING else f"{_TOGETHER}, {meanwhile}"
             if {alone, together} <= bandwidths.keys():
-                weight = float(one.labels.get("weight", 1))
-                share = TenantShare(_name(one), bandwidths[alone], bandwidths[together], f_util, weight)
+                served = bandwidths[alone], bandwidths[together]
+                weight, is_bounded = float(one.labels.get("weight", 1)), "demand" in one.labels
+                share = TenantShare(_name(one), *served, f_util, weight, has_bounded_demand=is_bounded)
                 found.setdefault(meanwhile, []).append(share)
     return found
 
@@ -124,5 +125,6 @@ def _latencies(test: TestRecord) -> list[TenantLatency]:
 
 def _name(one: Measured) -> str:
     labels = one.labels
-    weight = f", weight {labels['weight']}" if "weight" in labels else ""
-    return f"{labels['tenant']}\n{labels['block']} {labels['mix']}\ndepth {labels['outstanding']}{weight}"
+    terms = f", weight {labels['weight']}" if "weight" in labels else ""
+    terms += f", {labels['demand']}" if "demand" in labels else ""
+    return f"{labels['tenant']}\n{labels['block']} {labels['mix']}\ndepth {labels['outstanding']}{terms}"

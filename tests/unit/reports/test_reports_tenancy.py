@@ -72,6 +72,44 @@ def test_an_ideal_is_by_the_weight_of_a_tenant(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("demands", "drawn", "legend", "label"),
+    [
+        (
+            ("", "rate", "pauses"),
+            {0},
+            "least due: alone / number of tenants; no ideal with rates or pauses",
+            "f-Util (least due: 1)",
+        ),
+        (("rate", "rate", "pauses"), set(), "no ideal: all have rates or pauses", "f-Util"),
+    ],
+)
+def test_what_asks_for_less_than_all_has_no_ideal(
+    tmp_path: Path, demands: tuple[str, ...], drawn: set[int], legend: str, label: str
+) -> None:
+    example = ExampleRun(tmp_path / "run")
+    example.start(TEST, "share a drive")
+    for place, demand in enumerate(demands):
+        labels = {"tenant": f"t{place}", "block": "4 KiB", "mix": "100/0", "outstanding": "32"}
+        example.write(measured("tenant.f_util", "1", 3.0, **labels, **({"demand": demand} if demand else {})))
+        for when in ("alone", "together"):
+            example.write(measured("tenant.bandwidth", "B/s", 300e6, **labels, when=when))
+    example.finish(TEST)
+    (test,) = read_run(example.close()).tests
+    (draw,) = dict(tenancy_drawings(test, SOURCE)).values()
+    figure = draw()
+    left, right = figure.axes
+    for axes, ideal in ((left, 100), (right, 1)):
+        lines = axes.collections[0].get_segments()  # type: ignore[attr-defined]
+        assert [tuple(line[:, 1]) for line in lines] == [(ideal, ideal)] * len(drawn)
+        assert {round(line[:, 0].mean()) for line in lines} == drawn
+    assert legend in [text.get_text() for text in figure.legends[0].get_texts()]
+    assert right.get_ylabel() == label
+    assert [text.get_text().partition("32")[2] for text in left.get_xticklabels()] == [
+        f", {demand}" if demand else "" for demand in demands
+    ]
+
+
 def test_the_figures_of_all_tenants_are_in_the_caption() -> None:
     figure = tenant_shares([share("t1", 1e6, 1)], [("Jain index", Figured(0.94, (0.9, 0.97)))], SOURCE)
     assert "Jain index 0.94 (0.9 to 0.97). Bars: 95 % intervals by bootstrap" in figure.texts[1].get_text().replace(

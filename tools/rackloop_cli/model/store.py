@@ -259,7 +259,7 @@ def _parts_figure(found: Mapping[str, Mapping[str, Sequence[StoreOutcome]]], cap
     def panel(title: str, figure: Callable[[Sequence[StoreOutcome]], float]) -> TenantBars:
         names = next(iter(found.values()))
         series = {name: [figure(parts[name]) / figure(parts["whole"]) for parts in found.values()] for name in names}
-        return TenantBars(title, [f"YCSB {mix.upper()}" for mix in found], series)
+        return TenantBars(title, [f"YCSB {mix.upper()}" for mix in found], series, ideal=1.0)
 
     panels = [
         panel("Operations/s", _rate),
@@ -267,4 +267,4 @@ def _parts_figure(found: Mapping[str, Mapping[str, Sequence[StoreOutcome]]], cap
         panel("p99.9 of gets", lambda outcomes: _get_ns(outcomes, "p99_9") or nan),
     ]
     title = "A key-value store's client without its parts (simulated)"
-    return tenant_bars(panels, title, "The whole client = 1", caption, ideal=1.0)
+    return tenant_bars(panels, title, "The whole client = 1", caption)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from rackloop_models.drives import Points
     from rackloop_models.tenancy import BehindBox, Outcome, Scenario, TimeLine
+    from rackloop_oracles.fairness import Terms
     from rackloop_reports.plots import LinePanel
 
 # Gimbal, section 2.3: the neighbour's bandwidth by its depth, and the victim's that the ratios there come to.
@@ -178,11 +179,24 @@ def _fairness(found: TenancyResults) -> Figure:
                 f"tenants {number}": [outcome.kinds[kind.name].value for outcome in outcomes.values()]
                 for number, kind in enumerate(scenario.kinds, 1)
             },
+            1.0 if _is_one_ideal(scenario, outcomes, found.request.warm_up_s) else None,
         )
         for scenario, outcomes in _by_scenario(found).items()
     ]
-    caption = _caption(found, "Bars: the mean f-Util of each kind of tenants, in the order of the scenario; ideal: 1.")
-    return tenant_bars(panels, "Fairness of schedulers (simulated)", "f-Util", caption, ideal=1.0)
+    ideal = "ideal: 1" if any(panel.ideal for panel in panels) else "no ideal"
+    without = "" if all(panel.ideal for panel in panels) else " (none where demands are bounded or weights differ)"
+    said = f"Bars: the mean f-Util of each kind of tenants, in the order of the scenario; {ideal}{without}."
+    return tenant_bars(panels, "Fairness of schedulers (simulated)", "f-Util", _caption(found, said))
+
+
+def _is_one_ideal(scenario: Scenario, schedulers: Iterable[str], warm_up_s: float) -> bool:
+    """Whether an f-Util of 1 is the ideal of all: they always ask for all they can get, and have equal weights."""
+    terms = _terms(scenario, schedulers, warm_up_s)
+    return not any(one.is_bounded for one in terms) and len({one.weight for one in terms}) == 1
+
+
+def _terms(scenario: Scenario, schedulers: Iterable[str], warm_up_s: float) -> list[Terms]:
+    return [kind.terms(one.partition(":")[0], warm_up_s) for one in schedulers for kind in scenario.kinds]
 
 
 def _utilisation(found: TenancyResults) -> Figure:
@@ -193,9 +207,14 @@ def _utilisation(found: TenancyResults) -> Figure:
         groups = {one: of for one, of in _by_scenario(found).items() if one.condition == condition}
         names = list(dict.fromkeys(name for outcomes in groups.values() for name in outcomes))
         series = {name: [outcomes[name].utilisation.value for outcomes in groups.values()] for name in names}
-        panels.append(TenantBars(condition, [scenario.name for scenario in groups], series))
-    caption = _caption(found, "The sum of each tenant's bandwidth over its standalone maximum, as it is of all.")
-    return tenant_bars(panels, "Utilisation by schedulers (simulated)", "Utilisation", caption, ideal=1.0)
+        terms = [one for pair in groups.items() for one in _terms(*pair, found.request.warm_up_s)]
+        ideal = None if any(one.is_bounded for one in terms) else 1.0
+        panels.append(TenantBars(condition, [scenario.name for scenario in groups], series, ideal))
+    said = ["The sum of each tenant's bandwidth over its standalone maximum, as it is of all."]
+    if not all(panel.ideal for panel in panels):
+        said.append("No line at 1 where a demand is bounded: there it may be more.")
+    caption = _caption(found, *said)
+    return tenant_bars(panels, "Utilisation by schedulers (simulated)", "Utilisation", caption)
 
 
 def _tail(found: TenancyResults) -> Figure:
@@ -289,7 +308,7 @@ def _box_interference(found: TenancyResults) -> Figure:
         f"of both or the link (25 Gb/s) gives. {found.profile}, seed {found.request.seed}, in virtual time."
     )
     title = "A tenant beside a neighbour on another drive of its box (simulated)"
-    return tenant_bars(panels, title, "Bandwidth lost", caption, ideal=None)
+    return tenant_bars(panels, title, "Bandwidth lost", caption)
 
 
 def _time_lines(found: TenancyResults) -> Figure:
