@@ -95,6 +95,15 @@ def test_a_pulled_drive_is_gone_once_refreshed(rack: WatchedRack, tmp_path: Path
     assert not (sysfs.sys / "devices/pci0000:00/0000:00:10.0/0000:10:00.0/ata1/host0/target0:0:0").exists()
 
 
+def test_the_attributes_of_a_pulled_drive_are_gone_with_it(rack: WatchedRack, tmp_path: Path) -> None:
+    sysfs = written(rack, tmp_path / "srv1")
+    delete = attribute(sysfs, f"block/{names(rack.watch.view('srv1'))['d01']}/device/delete")
+    assert delete.exists()
+    rack.ask("open", ports=[1])
+    sysfs.refresh()
+    assert not delete.exists()
+
+
 def test_a_dropped_link_counts(rack: WatchedRack, tmp_path: Path) -> None:
     sysfs = written(rack, tmp_path / "srv1")
     counter = sysfs.sys / "class/sas_phy/phy-0:0/loss_of_dword_sync_count"

@@ -143,8 +143,9 @@ class Sysfs:
         for folder in sorted(folders - wanted, key=len):
             shutil.rmtree(top / folder, ignore_errors=True)
         for path in before.keys() - now.keys():
-            if posixpath.dirname(path) in wanted:
+            if posixpath.dirname(path) in {*wanted, ""}:
                 (top / path).unlink(missing_ok=True)
+                self._untouched.pop(top / path, None)
         for folder in sorted(wanted - folders, key=len):
             (top / folder).mkdir(parents=True, exist_ok=True)
         # Nobody looks at folders that are written for the first time; what is written to ``written`` is obeyed, though.
