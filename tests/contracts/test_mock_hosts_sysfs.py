@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -156,6 +157,26 @@ def test_a_write_that_nobody_has_obeyed_yet_stays(rack: WatchedRack, tmp_path: P
     enable.write_text("1\n")
     sysfs.refresh()
     assert enable.read_text() == "1\n"
+
+
+# A program that starts while a file is put there closes it as well.
+@pytest.mark.parametrize("flags", [os.O_WRONLY, os.O_WRONLY | os.O_TRUNC])
+def test_a_file_that_is_closed_without_a_write_does_nothing(rack: WatchedRack, tmp_path: Path, flags: int) -> None:
+    before = rack.watch.view("srv1")
+
+    async def act() -> None:
+        sysfs = Sysfs(tmp_path / "srv1", "srv1", rack.watch)
+        await sysfs.start()
+        os.close(os.open(attribute(sysfs, f"block/{names(before)['d01']}/device/delete"), flags))
+        # What is asked next is done after it.
+        attribute(sysfs, "class/sas_phy/phy-1:0/link_reset").write_text("1\n")
+        async with asyncio.timeout(SOON_S):
+            while rack.watch.view("srv1").ports[1].phy_resets == before.ports[1].phy_resets:
+                await asyncio.sleep(0)
+        await sysfs.close()
+
+    asyncio.run(act())
+    assert "d01" in names(rack.watch.view("srv1"))
 
 
 def test_an_attribute_that_somebody_removed_is_there_again(rack: WatchedRack, tmp_path: Path) -> None:

@@ -33,6 +33,8 @@ _T = TypeVar("_T")
 
 # Longer than any value that means something.
 _MOST_BYTES = 64
+# The time at which a file that may be written was written last, while no server has done so.
+_UNTOUCHED_NS = 0
 
 
 class Sysfs:
@@ -56,8 +58,6 @@ class Sysfs:
         self._changes = -1
         self._tree = Tree()
         self._disk: Mapping[str, Entry] = {}
-        # What each file of ``written`` was when it was put there: another one has been written to, and is to be obeyed.
-        self._untouched: dict[Path, tuple[int, int] | None] = {}
         self._view: HostView | None = None
         self.on_sysrq: Callable[[str], object] = lambda _letter: None
         self._inotify: Inotify | None = None
@@ -124,11 +124,13 @@ class Sysfs:
         path = name.replace("!", "/")
         with self._lock:
             meaning, view = self._tree.commands.get(path), self._view
-            text = _read(self.written / name)
-            if meaning is None or view is None:
+            # A program that starts as a file is put there has it open as well until it runs, and closes it then.
+            if meaning is None or view is None or not _was_written(self.written / name):
                 return
+            text = _read(self.written / name)
             self._put(self.written / name, self._tree.entries[path], is_obeyed=True)
-        obey(meaning, text.strip(), view, self._watch.acts(self._server))
+        if text:
+            obey(meaning, text.strip(), view, self._watch.acts(self._server))
         self.refresh()
 
     def _write(self, tree: Tree, disk: Mapping[str, Entry]) -> None:
@@ -145,7 +147,6 @@ class Sysfs:
         for path in before.keys() - now.keys():
             if posixpath.dirname(path) in {*wanted, ""}:
                 (top / path).unlink(missing_ok=True)
-                self._untouched.pop(top / path, None)
         for folder in sorted(wanted - folders, key=len):
             (top / folder).mkdir(parents=True, exist_ok=True)
         # Nobody looks at folders that are written for the first time; what is written to ``written`` is obeyed, though.
@@ -159,14 +160,14 @@ class Sysfs:
 
         What a server wrote stays until it ``is_obeyed``: the kernel acts on every write.
         """
-        now = _state(path)
-        if not is_obeyed and now is not None and self._untouched.get(path, now) != now:
+        is_writable = path.parent == self.written
+        if is_writable and not is_obeyed and _was_written(path):
             return
         fresh = self._staging / "entry"
         fresh.unlink(missing_ok=True)
         _make(fresh, entry)
-        if path.parent == self.written:
-            self._untouched[path] = _state(fresh)
+        if is_writable:
+            os.utime(fresh, ns=(_UNTOUCHED_NS, _UNTOUCHED_NS))
         fresh.replace(path)
 
 
@@ -230,13 +231,12 @@ def _make(path: Path, entry: Entry) -> None:
     os.close(descriptor)
 
 
-def _state(path: Path) -> tuple[int, int] | None:
-    """The identity of a file, and the time when it was last written; None where there is none."""
+def _was_written(path: Path) -> bool:
+    """Whether a server wrote to a file after it was put there."""
     try:
-        found = path.lstat()
+        return path.lstat().st_mtime_ns != _UNTOUCHED_NS
     except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns
+        return False
 
 
 def _redirected(tree: Tree) -> dict[str, Entry]:
