@@ -112,6 +112,14 @@ def test_a_network_that_is_cut_ends_commands_before_a_lease_can_be_anothers(sshd
         host.close()
 
 
+def test_what_runs_over_a_later_connection_is_not_ended_with_an_earlier_one(host: SshHost) -> None:
+    labels = []
+    for _ in range(10):
+        labels.append(host.run(("sh", "-c", 'printf %s "$RACKLOOP_COMMAND"'), soon(30)).stdout)
+        host.give_up()
+    assert [(one, other) for one in labels for other in labels if one != other and other.startswith(one)] == []
+
+
 @contextmanager
 def left(*labels: str) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Processes of this machine with these labels, each with a child that it waits for."""

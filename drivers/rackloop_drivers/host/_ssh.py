@@ -369,7 +369,8 @@ class SshHost:
             self._refusal = error
             raise
         self._connections += 1
-        connection.label = f"{self._label}{self._connections}"
+        # With an end, as what begins with a label is ended with it: the first is none of the tenth's.
+        connection.label = f"{self._label}{self._connections}."
         try:
             self._end_orphans(connection, deadline)
             watchdog = Watchdog(self.name, connection, deadline)
