@@ -7,7 +7,7 @@ use super::die::{PageRead, Work};
 use super::ftl::Place;
 use super::geometry::UNIT_BYTES;
 use super::read_ahead::AHEAD;
-use super::timeline::{Event, Series};
+use super::timeline::Event;
 use super::Ssd;
 
 impl Ssd {
@@ -47,7 +47,7 @@ impl Ssd {
             }
             Work::Collect(Step::Erase) => (now_ns + self.costs.erase_ns, Event::Finished(number)),
         };
-        self.timeline.set_die(number, at_ns, event);
+        self.timeline.add(at_ns, event);
     }
 
     /// Start the next work of all idle dies.
@@ -74,7 +74,7 @@ impl Ssd {
     pub(super) fn expect_quiet(&mut self) {
         if !std::mem::replace(&mut self.is_quiet_expected, true) {
             self.timeline
-                .add(Series::Other, self.idle_since_ns + IDLE_NS, Event::Quiet);
+                .add(self.idle_since_ns + IDLE_NS, Event::Quiet);
         }
     }
 
@@ -86,8 +86,7 @@ impl Ssd {
             _ => 0,
         };
         let at_ns = self.carry(number, now_ns, bytes);
-        self.timeline
-            .set_die(number, at_ns, Event::Finished(number));
+        self.timeline.add(at_ns, Event::Finished(number));
     }
 
     /// A die has finished its work.

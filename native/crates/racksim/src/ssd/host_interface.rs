@@ -5,7 +5,7 @@ use super::die::{PageRead, Row};
 use super::ftl::{Place, Stream};
 use super::geometry::UNIT_BYTES;
 use super::read_ahead::Served;
-use super::timeline::{Event, Series};
+use super::timeline::Event;
 use super::Ssd;
 use crate::{Completion, Kind, Request};
 
@@ -17,10 +17,10 @@ impl Ssd {
             _ => None,
         };
         let understood_ns = self.controller.take(now_ns, self.costs.command_ns);
-        let (series, overhead_ns) = match request.io.kind {
-            Kind::Read => (Series::Read, self.costs.read_overhead_ns),
-            Kind::Write => (Series::Write, self.costs.write_overhead_ns),
-            Kind::Flush | Kind::Trim | Kind::WriteZeroes => (Series::Write, 0),
+        let overhead_ns = match request.io.kind {
+            Kind::Read => self.costs.read_overhead_ns,
+            Kind::Write => self.costs.write_overhead_ns,
+            Kind::Flush | Kind::Trim | Kind::WriteZeroes => 0,
         };
         self.ftl.foresee((request.io.offset / UNIT_BYTES) as u32);
         let command = self.commands.insert(Command {
@@ -33,7 +33,7 @@ impl Ssd {
             stream,
         });
         let at_ns = understood_ns + overhead_ns;
-        self.timeline.add(series, at_ns, Event::Understood(command));
+        self.timeline.add(at_ns, Event::Understood(command as u32));
     }
 
     pub(super) fn understood(&mut self, number: usize, now_ns: u64) {
@@ -73,11 +73,7 @@ impl Ssd {
             self.stall(number, now_ns);
         } else {
             let done_ns = command.moved_ns.max(now_ns);
-            let series = match command.io.kind {
-                Kind::Read => Series::ReadEnd,
-                _ => Series::WriteEnd,
-            };
-            self.timeline.add(series, done_ns, Event::Complete(number));
+            self.timeline.add(done_ns, Event::Complete(number as u32));
         }
     }
 
@@ -176,8 +172,7 @@ impl Ssd {
         for unit in first..end {
             self.ftl.unmap(unit);
         }
-        self.timeline
-            .add(Series::Other, now_ns, Event::Complete(number));
+        self.timeline.add(now_ns, Event::Complete(number as u32));
     }
 
     fn flush(&mut self, number: usize, now_ns: u64) {
@@ -210,7 +205,7 @@ impl Ssd {
         if self.stripe.0 == die {
             self.stripe.1 = 0;
         }
-        self.timeline.add(Series::Other, now_ns, Event::Filled(die));
+        self.timeline.add(now_ns, Event::Filled(die));
     }
 
     fn stall(&mut self, number: usize, now_ns: u64) {
@@ -276,8 +271,7 @@ impl Ssd {
             command.awaits += 1;
         }
         if is_full {
-            self.timeline
-                .add(Series::Filled, moved_ns, Event::Filled(die));
+            self.timeline.add(moved_ns, Event::Filled(die));
         }
     }
 

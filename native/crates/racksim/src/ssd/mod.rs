@@ -130,7 +130,7 @@ impl Ssd {
         Self {
             costs: Costs::new(&parameters, &geometry),
             rng: ChaCha8Rng::seed_from_u64(seed),
-            timeline: Timeline::new(geometry.dies),
+            timeline: Timeline::new(),
             completions: Vec::new(),
             controller: Lane::default(),
             interface: Interface::new(parameters.interface_mb_s, parameters.full_duplex),
@@ -162,28 +162,40 @@ impl Ssd {
     }
 
     /// Process all events due by `now_ns`.
+    #[inline]
     fn run_to(&mut self, now_ns: u64) {
-        while let Some((at_ns, event)) = self.timeline.next(now_ns) {
-            self.happen(event, at_ns);
+        let due_ns = self.timeline.next_ns();
+        if due_ns.is_some_and(|due_ns| due_ns <= now_ns) {
+            self.run(now_ns, now_ns, false);
+        }
+    }
+
+    /// Process all events due by `limit_ns`, or only those due by the first completion; returns the time of the last one,
+    /// or `now_ns` if that is later.
+    fn run(&mut self, now_ns: u64, limit_ns: u64, to_completion: bool) -> u64 {
+        let mut at_ns = now_ns;
+        loop {
+            let is_done = to_completion && !self.completions.is_empty();
+            let until_ns = if is_done { at_ns } else { limit_ns };
+            let Some((event_ns, event)) = self.timeline.next(until_ns) else {
+                return at_ns;
+            };
+            at_ns = at_ns.max(event_ns);
+            self.happen(event, event_ns);
         }
     }
 
     fn happen(&mut self, event: Event, at_ns: u64) {
         match event {
-            Event::Understood(command) => self.understood(command, at_ns),
+            Event::Understood(command) => self.understood(command as usize, at_ns),
             Event::Sensed(die) => self.sensed(die, at_ns),
-            Event::Finished(die) => {
-                self.finished(die, at_ns);
-                if self.dies[die as usize].work.is_none() {
-                    self.timeline.clear_die(die);
-                }
-            }
+            Event::Finished(die) => self.finished(die, at_ns),
             Event::Filled(die) => {
                 self.dies[die as usize].filled += 1;
                 self.start(die, at_ns);
             }
             Event::Quiet => self.quiet(at_ns),
-            Event::Complete(command) => self.complete(command, at_ns),
+            Event::Complete(command) => self.complete(command as usize, at_ns),
         }
     }
 
@@ -194,9 +206,18 @@ impl Ssd {
         ns - span_ns + drawn
     }
 
+    /// Append the completions so far; where there were none, without a copy.
+    fn hand_over(&mut self, completions: &mut Vec<Completion>) {
+        if completions.is_empty() {
+            std::mem::swap(completions, &mut self.completions);
+        } else {
+            completions.append(&mut self.completions);
+        }
+    }
+
     /// Abort all operations and count buffered data as programmed.
     fn halt(&mut self) {
-        self.timeline = Timeline::new(self.ftl.geometry().dies);
+        self.timeline = Timeline::new();
         self.commands.clear();
         self.outside.clear();
         self.stalled.clear();
@@ -239,22 +260,15 @@ impl Service for Ssd {
 
     fn advance(&mut self, now_ns: u64, completions: &mut Vec<Completion>) {
         self.run_to(now_ns);
-        completions.append(&mut self.completions);
+        self.hand_over(completions);
     }
 
     fn proceed(&mut self, now_ns: u64, limit_ns: u64, completions: &mut Vec<Completion>) -> u64 {
-        let mut at_ns = now_ns;
-        while self.completions.is_empty() {
-            let Some((event_ns, event)) = self.timeline.next(limit_ns) else {
-                if limit_ns < u64::MAX {
-                    at_ns = at_ns.max(limit_ns);
-                }
-                break;
-            };
-            at_ns = at_ns.max(event_ns);
-            self.happen(event, event_ns);
+        let mut at_ns = self.run(now_ns, limit_ns, true);
+        if self.completions.is_empty() && limit_ns < u64::MAX {
+            at_ns = at_ns.max(limit_ns);
         }
-        self.advance(at_ns, completions);
+        self.hand_over(completions);
         at_ns
     }
 
