@@ -15,7 +15,7 @@ pub(super) struct Command {
     /// The first unit that is not in the write buffer yet.
     pub next_unit: u32,
     /// Number of page reads and rows that it waits for.
-    pub awaits: usize,
+    pub awaits: u32,
     /// The time at which the last of its data has moved.
     pub moved_ns: u64,
     /// The stream that it continues, if it is a read.
@@ -33,9 +33,9 @@ impl Command {
     }
 
     /// Number of bytes of a unit that it touches.
-    pub fn bytes_in(&self, unit: u32) -> u64 {
+    pub fn bytes_in(&self, unit: u32) -> u32 {
         let start = u64::from(unit) * UNIT_BYTES;
-        self.end().min(start + UNIT_BYTES) - self.io.offset.max(start)
+        (self.end().min(start + UNIT_BYTES) - self.io.offset.max(start)) as u32
     }
 }
 

@@ -9,13 +9,13 @@ use super::ftl::{Ftl, Stream};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PageRead {
     /// The command, by its place in the table of commands.
-    pub command: usize,
+    pub command: u32,
     /// The page, counted through the drive.
     pub page: u32,
-    /// Bytes from the flash.
-    pub flash_bytes: u64,
-    /// Bytes that go to the host.
-    pub host_bytes: u64,
+    /// Units that come from the flash.
+    pub units: u32,
+    /// Bytes of them that go to the host.
+    pub host_bytes: u32,
 }
 
 /// A row of host data on its way into flash.
@@ -67,6 +67,7 @@ pub(super) struct Die {
 impl Die {
     /// The next work of an idle die: reads first, but no more than `reads_ahead` before a waiting program or erase.
     /// With `in_background` it collects even if free blocks suffice.
+    #[inline]
     pub fn next(&mut self, ftl: &Ftl, reads_ahead: u32, in_background: bool) -> Option<Work> {
         let waiting = self.next_change(ftl, in_background);
         if waiting.is_none() {

@@ -13,11 +13,11 @@ use super::Ssd;
 impl Ssd {
     /// Start the next work of an idle die.
     pub(super) fn start(&mut self, number: u32, now_ns: u64) {
-        let in_background = self.commands.is_empty() && now_ns >= self.idle_since_ns + IDLE_NS;
         let die = &mut self.dies[number as usize];
         if die.work.is_some() {
             return;
         }
+        let in_background = self.commands.is_empty() && now_ns >= self.idle_since_ns + IDLE_NS;
         if die.collection.is_none() && self.ftl.free_blocks(number) < FREE_BLOCKS_WANTED {
             die.collection = Collection::begin(number, &self.ftl);
         }
@@ -34,14 +34,14 @@ impl Ssd {
         let (at_ns, event) = match work {
             Work::Read(_) if is_held => (now_ns, Event::Sensed(number)),
             Work::Read(_) | Work::Collect(Step::Gather { .. }) => (
-                now_ns + self.varied(self.costs.read_ns),
+                now_ns + self.costs.read.sample(&mut self.rng),
                 Event::Sensed(number),
             ),
             Work::Program | Work::Collect(Step::Program { .. }) => {
                 let bytes = self.row_bytes();
                 let loaded_ns = self.carry(number, now_ns, bytes);
                 (
-                    loaded_ns + self.varied(self.costs.program_ns),
+                    loaded_ns + self.costs.program.sample(&mut self.rng),
                     Event::Finished(number),
                 )
             }
@@ -80,12 +80,12 @@ impl Ssd {
 
     /// A die has a page in its register, which stays there until its transfer over the channel ends.
     pub(super) fn sensed(&mut self, number: u32, now_ns: u64) {
-        let bytes = match self.dies[number as usize].work {
-            Some(Work::Read(read)) => read.flash_bytes,
-            Some(Work::Collect(Step::Gather { units, .. })) => u64::from(units) * UNIT_BYTES,
+        let units = match self.dies[number as usize].work {
+            Some(Work::Read(read)) => read.units,
+            Some(Work::Collect(Step::Gather { units, .. })) => units,
             _ => 0,
         };
-        let at_ns = self.carry(number, now_ns, bytes);
+        let at_ns = self.carry(number, now_ns, u64::from(units) * UNIT_BYTES);
         self.timeline.add(at_ns, Event::Finished(number));
     }
 
@@ -106,9 +106,9 @@ impl Ssd {
         }
         let moved_ns = match read.host_bytes {
             0 => now_ns,
-            bytes => self.interface.send(now_ns, bytes),
+            bytes => self.interface.send(now_ns, u64::from(bytes)),
         };
-        self.arrived(read.command, moved_ns, now_ns);
+        self.arrived(read.command as usize, moved_ns, now_ns);
     }
 
     fn row_programmed(&mut self, number: u32, now_ns: u64) {
@@ -175,13 +175,13 @@ impl Ssd {
                 let read = PageRead {
                     command: AHEAD,
                     page,
-                    flash_bytes: UNIT_BYTES,
+                    units: 1,
                     host_bytes: 0,
                 };
                 reads.push((die, read));
             } else if let Some((_, read)) = reads.last_mut() {
                 if read.page == page {
-                    read.flash_bytes += UNIT_BYTES;
+                    read.units += 1;
                 }
             }
         }
@@ -193,8 +193,8 @@ impl Ssd {
     /// A page that was read ahead has come: commands that waited for it have their bytes.
     pub(super) fn ahead_come(&mut self, page: u32, now_ns: u64) {
         for (command, bytes) in self.ahead.come(page) {
-            let moved_ns = self.interface.send(now_ns, bytes);
-            self.arrived(command, moved_ns, now_ns);
+            let moved_ns = self.interface.send(now_ns, u64::from(bytes));
+            self.arrived(command as usize, moved_ns, now_ns);
         }
     }
 }

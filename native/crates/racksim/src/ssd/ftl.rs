@@ -85,13 +85,14 @@ impl Ftl {
         &self.geometry
     }
 
+    #[inline]
     pub fn place(&self, unit: u32) -> Place {
         let Some(address) = self.map[unit as usize].checked_sub(1) else {
             return Place::Nowhere;
         };
         let block = self.block_of(address);
-        let row = address % self.geometry.block_units() / self.geometry.row_units;
-        if row >= self.blocks[block as usize].programmed {
+        let within = address - block * self.geometry.block_units();
+        if within >= self.blocks[block as usize].programmed * self.geometry.row_units {
             return Place::Memory;
         }
         Place::Flash {

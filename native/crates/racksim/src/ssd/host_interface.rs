@@ -11,7 +11,7 @@ use crate::{Completion, Kind, Request};
 
 impl Ssd {
     /// Accept a request: the controller begins to decode it.
-    pub(super) fn begin(&mut self, request: Request, now_ns: u64) {
+    pub(super) fn begin(&mut self, request: &Request, now_ns: u64) {
         let stream = match request.io.kind {
             Kind::Read => self.ahead.note(units_of(&request.io)),
             _ => None,
@@ -53,7 +53,7 @@ impl Ssd {
             failed_at: None,
         });
         if let Some(request) = self.outside.pop_front() {
-            self.begin(request, now_ns);
+            self.begin(&request, now_ns);
         }
         if self.commands.is_empty() {
             self.idle_since_ns = now_ns;
@@ -66,9 +66,14 @@ impl Ssd {
         let command = &mut self.commands[number];
         command.moved_ns = command.moved_ns.max(moved_ns);
         command.awaits -= 1;
-        if command.awaits > 0 {
-            return;
+        if command.awaits == 0 {
+            self.all_arrived(number, now_ns);
         }
+    }
+
+    /// All that a command waited for has ended.
+    fn all_arrived(&mut self, number: usize, now_ns: u64) {
+        let command = &self.commands[number];
         if command.io.kind == Kind::Write && command.next_unit < command.units().end {
             self.stall(number, now_ns);
         } else {
@@ -78,21 +83,21 @@ impl Ssd {
     }
 
     fn read(&mut self, number: usize, now_ns: u64) {
-        let Command { stream, .. } = self.commands[number];
-        let units = self.commands[number].units();
+        let command = &mut self.commands[number];
+        let (stream, units) = (command.stream, command.units());
         let (mut memory_bytes, mut awaited) = (0, 0);
-        let mut reads = std::mem::take(&mut self.reads);
+        let mut reading = std::mem::take(&mut self.reading);
         for unit in units.clone() {
-            let host_bytes = self.commands[number].bytes_in(unit);
+            let host_bytes = command.bytes_in(unit);
             let Place::Flash { die, page } = self.ftl.place(unit) else {
-                memory_bytes += host_bytes;
+                memory_bytes += u64::from(host_bytes);
                 continue;
             };
             if stream.is_some() {
-                match self.ahead.serves(page, number, host_bytes) {
+                match self.ahead.serves(page, number as u32, host_bytes) {
                     Served::No => {}
                     Served::FromMemory => {
-                        memory_bytes += host_bytes;
+                        memory_bytes += u64::from(host_bytes);
                         continue;
                     }
                     Served::Later => {
@@ -101,29 +106,34 @@ impl Ssd {
                     }
                 }
             }
-            match reads.last_mut() {
-                Some((_, read)) if read.page == page => {
-                    read.flash_bytes += UNIT_BYTES;
+            let is_last = reading.last() == Some(&die);
+            let reads = &mut self.dies[die as usize].reads;
+            match reads.back_mut().filter(|read| is_last && read.page == page) {
+                Some(read) => {
+                    read.units += 1;
                     read.host_bytes += host_bytes;
                 }
-                _ => reads.push((
-                    die,
-                    PageRead {
-                        command: number,
+                None => {
+                    reading.push(die);
+                    reads.push_back(PageRead {
+                        command: number as u32,
                         page,
-                        flash_bytes: UNIT_BYTES,
+                        units: 1,
                         host_bytes,
-                    },
-                )),
+                    });
+                }
             }
         }
         let moved_ns = self.interface.send(now_ns, memory_bytes);
-        self.commands[number].awaits = reads.len() + awaited + 1;
-        self.arrived(number, moved_ns, now_ns);
-        for (die, read) in reads.drain(..) {
-            self.queue_read(die, read, now_ns);
+        command.moved_ns = command.moved_ns.max(moved_ns);
+        command.awaits = reading.len() as u32 + awaited;
+        if command.awaits == 0 {
+            self.all_arrived(number, now_ns);
         }
-        self.reads = reads;
+        for die in reading.drain(..) {
+            self.start(die, now_ns);
+        }
+        self.reading = reading;
         if let Some(stream) = stream {
             self.read_ahead(stream, &units, now_ns);
         }
@@ -139,21 +149,21 @@ impl Ssd {
         }
         let reads: Vec<_> = edges
             .into_iter()
-            .filter(|&unit| !units.is_empty() && command.bytes_in(unit) < UNIT_BYTES)
+            .filter(|&unit| !units.is_empty() && u64::from(command.bytes_in(unit)) < UNIT_BYTES)
             .filter_map(|unit| match self.ftl.place(unit) {
                 Place::Flash { die, page } => Some((
                     die,
                     PageRead {
-                        command: number,
+                        command: number as u32,
                         page,
-                        flash_bytes: UNIT_BYTES,
+                        units: 1,
                         host_bytes: 0,
                     },
                 )),
                 Place::Nowhere | Place::Memory => None,
             })
             .collect();
-        self.commands[number].awaits = reads.len() + 1;
+        self.commands[number].awaits = reads.len() as u32 + 1;
         self.arrived(number, now_ns, now_ns);
         for (die, read) in reads {
             self.queue_read(die, read, now_ns);
@@ -251,7 +261,9 @@ impl Ssd {
         let command = &mut self.commands[number];
         let unit = command.next_unit;
         command.next_unit += 1;
-        let moved_ns = self.interface.receive(now_ns, command.bytes_in(unit));
+        let moved_ns = self
+            .interface
+            .receive(now_ns, u64::from(command.bytes_in(unit)));
         command.moved_ns = command.moved_ns.max(moved_ns);
         self.buffered += 1;
         let die = self.stripe.0;

@@ -27,7 +27,7 @@ use slab::Slab;
 
 use crate::{Completion, Request, Service, Ticket};
 use command::Command;
-use die::{Die, PageRead};
+use die::Die;
 use ftl::Ftl;
 use geometry::{Geometry, UNIT_BYTES};
 use lane::{Interface, Lane, Path};
@@ -68,8 +68,8 @@ pub struct Ssd {
     ftl: Ftl,
     ahead: ReadAhead,
     commands: Slab<Command>,
-    /// Page reads of the command under way; kept for its allocation.
-    reads: Vec<(u32, PageRead)>,
+    /// Dies with page reads of the command under way; kept for its allocation.
+    reading: Vec<u32>,
     /// Requests beyond the queue depth.
     outside: VecDeque<Request>,
     /// Writes for which the buffer has no room yet, by their place in the table of commands.
@@ -89,10 +89,9 @@ pub struct Ssd {
 /// Parameters in the units of the simulation.
 #[derive(Debug, Clone, Copy)]
 struct Costs {
-    read_ns: u64,
-    program_ns: u64,
+    read: Varying,
+    program: Varying,
     erase_ns: u64,
-    variation: f64,
     command_ns: u64,
     read_overhead_ns: u64,
     write_overhead_ns: u64,
@@ -102,17 +101,39 @@ struct Costs {
 impl Costs {
     fn new(parameters: &SsdParameters, geometry: &Geometry) -> Self {
         let ns = |us: f64| (us * 1e3).round() as u64;
+        let variation = parameters.variation_percent / 100.0;
         let block_part = f64::from(geometry.rows) / f64::from(parameters.pages_per_block);
         Self {
-            read_ns: ns(parameters.read_us),
-            program_ns: ns(parameters.program_us),
+            read: Varying::new(ns(parameters.read_us), variation),
+            program: Varying::new(ns(parameters.program_us), variation),
             erase_ns: ns(parameters.erase_us * block_part),
-            variation: parameters.variation_percent / 100.0,
             command_ns: ns(parameters.command_us),
             read_overhead_ns: ns(parameters.read_overhead_us),
             write_overhead_ns: ns(parameters.write_overhead_us),
             buffer_units: parameters.write_buffer_kib / (UNIT_BYTES / 1024) as u32,
         }
+    }
+}
+
+/// A time that varies, uniformly.
+#[derive(Debug, Clone, Copy)]
+struct Varying {
+    least_ns: u64,
+    /// Number of the times that it may be, a nanosecond apart.
+    times: u64,
+}
+
+impl Varying {
+    fn new(mean_ns: u64, variation: f64) -> Self {
+        let span_ns = (mean_ns as f64 * variation) as u64;
+        Self {
+            least_ns: mean_ns - span_ns,
+            times: 2 * span_ns + 1,
+        }
+    }
+
+    fn sample(self, rng: &mut ChaCha8Rng) -> u64 {
+        self.least_ns + ((u64::from(rng.next_u32()) * self.times) >> 32)
     }
 }
 
@@ -139,7 +160,7 @@ impl Ssd {
             ftl: Ftl::new(geometry),
             ahead: ReadAhead::new(parameters.read_ahead_kib / (UNIT_BYTES / 1024) as u32),
             commands: Slab::new(),
-            reads: Vec::new(),
+            reading: Vec::new(),
             outside: VecDeque::new(),
             stalled: VecDeque::new(),
             buffered: 0,
@@ -199,13 +220,6 @@ impl Ssd {
         }
     }
 
-    /// One sample of a varying time.
-    fn varied(&mut self, ns: u64) -> u64 {
-        let span_ns = (ns as f64 * self.costs.variation) as u64;
-        let drawn = (u64::from(self.rng.next_u32()) * (2 * span_ns + 1)) >> 32;
-        ns - span_ns + drawn
-    }
-
     /// Append the completions so far; where there were none, without a copy.
     fn hand_over(&mut self, completions: &mut Vec<Completion>) {
         if completions.is_empty() {
@@ -245,7 +259,7 @@ impl Service for Ssd {
     fn submit(&mut self, request: &Request, now_ns: u64) {
         self.run_to(now_ns);
         if self.commands.len() < self.parameters.queue_depth as usize {
-            self.begin(*request, now_ns);
+            self.begin(request, now_ns);
         } else {
             self.outside.push_back(*request);
         }
