@@ -178,17 +178,16 @@ impl Policy for FlashFq {
         if ledger.queued == 1 && ledger.at_drive == 0 {
             self.virtual_ns = self.virtual_ns.max(self.last_finish_ns);
         }
-        let flow = &mut ledger.member_mut(tenant).state;
+        let (member, entries) = ledger.member_and_entries(tenant);
+        let flow = &mut member.state;
         let start_ns = self.virtual_ns.max(flow.finish_ns);
         flow.finish_ns = start_ns.saturating_add(((cost_ns / flow.weight).round() as u64).max(1));
         self.last_finish_ns = self.last_finish_ns.max(flow.finish_ns);
         if !std::mem::replace(&mut flow.is_listed, true) {
             self.active.push(tenant);
         }
-        let mut queue = flow.queue;
-        ledger.entry_mut(index).mark = start_ns;
-        queue.push(ledger, index);
-        ledger.member_mut(tenant).state.queue = queue;
+        entries[index as usize].mark = start_ns;
+        flow.queue.push(entries, index);
     }
 
     fn next(&mut self, ledger: &mut Ledger<Flow>, now_ns: u64) -> Choice {
@@ -231,16 +230,15 @@ impl Policy for FlashFq {
             };
         }
         self.virtual_ns = start_ns;
-        let mut queue = ledger.member(tenant).state.queue;
-        let index = queue.pop(ledger).expect("it has a head");
-        let flow = &mut ledger.member_mut(tenant).state;
-        flow.queue = queue;
+        let (member, entries) = ledger.member_and_entries(tenant);
+        let flow = &mut member.state;
+        let index = flow.queue.pop(entries).expect("it has a head");
         let number = flow.first + flow.started.len() as u64;
         flow.started.push_back(Started {
             start_ns,
             has_completed: false,
         });
-        ledger.entry_mut(index).mark = number;
+        entries[index as usize].mark = number;
         Choice::Request(index)
     }
 

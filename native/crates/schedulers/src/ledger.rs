@@ -63,20 +63,20 @@ impl Queue {
         (self.head != NONE).then_some(self.head)
     }
 
-    pub fn push<T>(&mut self, ledger: &mut Ledger<T>, index: u32) {
-        ledger.entries[index as usize].next = NONE;
+    pub fn push(&mut self, entries: &mut [Entry], index: u32) {
+        entries[index as usize].next = NONE;
         if self.tail == NONE {
             self.head = index;
         } else {
-            ledger.entries[self.tail as usize].next = index;
+            entries[self.tail as usize].next = index;
         }
         self.tail = index;
         self.length += 1;
     }
 
-    pub fn pop<T>(&mut self, ledger: &Ledger<T>) -> Option<u32> {
+    pub fn pop(&mut self, entries: &[Entry]) -> Option<u32> {
         let index = self.head()?;
-        self.head = ledger.entries[index as usize].next;
+        self.head = entries[index as usize].next;
         if self.head == NONE {
             self.tail = NONE;
         }
@@ -85,11 +85,11 @@ impl Queue {
     }
 
     /// Take the requests of a tenant out.
-    pub fn forget<T>(&mut self, ledger: &mut Ledger<T>, tenant: u32) {
+    pub fn forget(&mut self, entries: &mut [Entry], tenant: u32) {
         let mut all = std::mem::take(self);
-        while let Some(index) = all.pop(ledger) {
-            if ledger.entries[index as usize].tenant != tenant {
-                self.push(ledger, index);
+        while let Some(index) = all.pop(entries) {
+            if entries[index as usize].tenant != tenant {
+                self.push(entries, index);
             }
         }
     }
@@ -214,6 +214,13 @@ impl<T> Ledger<T> {
         member.expect("lists hold tenants that are there")
     }
 
+    /// A tenant, and the requests through which its queues are linked.
+    pub fn member_and_entries(&mut self, index: u32) -> (&mut Member<T>, &mut [Entry]) {
+        let member = self.seats[index as usize].member.as_mut();
+        let member = member.expect("lists hold tenants that are there");
+        (member, &mut self.entries)
+    }
+
     pub fn members(&self) -> impl Iterator<Item = (u32, &Member<T>)> {
         let numbered = (0..).zip(&self.seats);
         numbered.filter_map(|(index, seat)| Some((index, seat.member.as_ref()?)))
@@ -228,15 +235,16 @@ impl<T> Ledger<T> {
         self.seats[index as usize].member.as_mut()
     }
 
+    pub fn entries(&mut self) -> &mut [Entry] {
+        &mut self.entries
+    }
+
     pub fn entry(&self, index: u32) -> &Entry {
         &self.entries[index as usize]
     }
 
-    pub fn entry_mut(&mut self, index: u32) -> &mut Entry {
-        &mut self.entries[index as usize]
-    }
-
     /// Enter an arrival.
+    #[inline]
     pub fn enter(&mut self, tenant: u32, priority: Priority, request: Request, now_ns: u64) -> u32 {
         let index = self.free.pop().unwrap_or_else(|| {
             self.entries.push(Entry {
@@ -270,6 +278,7 @@ impl<T> Ledger<T> {
     }
 
     /// Note that a queued request goes to the drive.
+    #[inline]
     pub fn dispatch(&mut self, index: u32, now_ns: u64) -> RequestId {
         let entry = &mut self.entries[index as usize];
         entry.place = Place::AtDrive;
@@ -280,7 +289,7 @@ impl<T> Ledger<T> {
         let member = self.member_mut(tenant);
         member.queued -= 1;
         member.at_drive += 1;
-        RequestId { index, generation }
+        RequestId::new(index, generation)
     }
 
     /// Note that a dispatched request reached the drive only at `at_ns`.
@@ -290,23 +299,21 @@ impl<T> Ledger<T> {
     }
 
     pub fn id(&self, index: u32) -> RequestId {
-        RequestId {
-            index,
-            generation: self.entries[index as usize].generation,
-        }
+        RequestId::new(index, self.entries[index as usize].generation)
     }
 
     /// The index of a request at the drive.
     pub fn at_drive(&self, id: RequestId) -> Result<u32, Refusal> {
-        match self.entries.get(id.index as usize) {
-            Some(entry) if entry.place == Place::AtDrive && entry.generation == id.generation => {
-                Ok(id.index)
+        match self.entries.get(id.index() as usize) {
+            Some(entry) if entry.place == Place::AtDrive && entry.generation == id.generation() => {
+                Ok(id.index())
             }
             _ => Err(Refusal::NotAtDrive),
         }
     }
 
     /// Note that a request is no longer at the drive. Its entry can be read until the next arrival.
+    #[inline]
     pub fn leave_drive(&mut self, index: u32) {
         self.at_drive -= 1;
         let member = self.member_mut(self.entries[index as usize].tenant);

@@ -25,11 +25,12 @@ impl Policy for Fifo {
     }
 
     fn arrive(&mut self, ledger: &mut Ledger<()>, index: u32, _now_ns: u64) {
-        self.queue.push(ledger, index);
+        self.queue.push(ledger.entries(), index);
     }
 
     fn next(&mut self, ledger: &mut Ledger<()>, _now_ns: u64) -> Choice {
-        self.queue.pop(ledger).map_or(Choice::Idle, Choice::Request)
+        let head = self.queue.pop(ledger.entries());
+        head.map_or(Choice::Idle, Choice::Request)
     }
 
     fn complete(
@@ -43,7 +44,7 @@ impl Policy for Fifo {
     }
 
     fn forget(&mut self, ledger: &mut Ledger<()>, tenant: u32) {
-        self.queue.forget(ledger, tenant);
+        self.queue.forget(ledger.entries(), tenant);
     }
 
     fn state(&self) -> SchedulerState {

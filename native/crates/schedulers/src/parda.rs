@@ -160,22 +160,19 @@ impl Policy for Parda {
 
     fn arrive(&mut self, ledger: &mut Ledger<Client>, index: u32, _now_ns: u64) {
         let tenant = ledger.entry(index).tenant;
-        let mut queue = ledger.member(tenant).state.queue;
-        queue.push(ledger, index);
-        ledger.member_mut(tenant).state.queue = queue;
+        let (member, entries) = ledger.member_and_entries(tenant);
+        member.state.queue.push(entries, index);
         self.list(ledger, tenant);
     }
 
     fn next(&mut self, ledger: &mut Ledger<Client>, _now_ns: u64) -> Choice {
         while let Some(tenant) = self.ready.pop_front() {
-            let member = ledger.member(tenant);
-            let mut queue = member.state.queue;
+            let (member, entries) = ledger.member_and_entries(tenant);
+            let client = &mut member.state;
             // A window may have shrunk since.
-            let room = member.state.window - f64::from(member.at_drive);
-            let index = if room >= 1.0 { queue.pop(ledger) } else { None };
-            let client = &mut ledger.member_mut(tenant).state;
-            client.queue = queue;
-            client.is_listed = index.is_some() && room >= 2.0 && !queue.is_empty();
+            let room = client.window - f64::from(member.at_drive);
+            let index = (room >= 1.0).then(|| client.queue.pop(entries)).flatten();
+            client.is_listed = index.is_some() && room >= 2.0 && !client.queue.is_empty();
             if client.is_listed {
                 self.ready.push_back(tenant);
             }

@@ -44,10 +44,23 @@ pub enum Priority {
 }
 
 /// A request in a scheduler. An id is never used again.
+///
+/// Its index in the ledger and above it its generation: one word, since it is copied as such right after it is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct RequestId {
-    pub(crate) index: u32,
-    pub(crate) generation: u32,
+pub struct RequestId(u64);
+
+impl RequestId {
+    pub(crate) fn new(index: u32, generation: u32) -> Self {
+        Self(u64::from(generation) << 32 | u64::from(index))
+    }
+
+    pub(crate) fn index(self) -> u32 {
+        self.0 as u32
+    }
+
+    pub(crate) fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
 }
 
 /// A scheduler's decision on the next request.

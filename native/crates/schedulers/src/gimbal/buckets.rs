@@ -33,6 +33,9 @@ impl Buckets {
 
     /// Refill both at `rate` bytes a second, and divide it by the write cost.
     pub fn refill(&mut self, rate: f64, write_cost: f64, now_ns: u64) {
+        if now_ns == self.filled_ns {
+            return;
+        }
         let refill = rate * (now_ns - self.filled_ns) as f64 / 1e9;
         self.filled_ns = now_ns;
         let writes = refill / (write_cost + 1.0);

@@ -121,6 +121,7 @@ impl RateControl {
     }
 
     /// Move the rate by a completion; returns the congestion.
+    #[inline]
     pub fn completed(
         &mut self,
         operation: Operation,

@@ -73,6 +73,8 @@ pub struct Gimbal {
     deferred: u32,
     /// Slots for each tenant.
     limit: u32,
+    /// The active tenants that the slots are divided among.
+    sharers: u32,
 }
 
 impl Gimbal {
@@ -90,6 +92,7 @@ impl Gimbal {
             has_quantum: false,
             deferred: 0,
             limit: parameters.virtual_slots,
+            sharers: 0,
         }
     }
 
@@ -100,8 +103,17 @@ impl Gimbal {
         }
     }
 
-    /// Divide the slots among the active tenants anew. Where each gets more, deferred ones may go on.
+    /// Divide the slots among the active tenants.
+    #[inline]
     fn divide(&mut self, ledger: &mut Ledger<Share>) {
+        if self.sharers != ledger.active {
+            self.divide_anew(ledger);
+        }
+    }
+
+    /// Divide the slots among other tenants than before. Where each gets more, deferred ones may go on.
+    fn divide_anew(&mut self, ledger: &mut Ledger<Share>) {
+        self.sharers = ledger.active;
         let before = self.limit;
         self.limit = (self.virtual_slots / ledger.active.max(1)).max(1);
         if self.limit <= before || self.deferred == 0 {
@@ -165,12 +177,12 @@ impl Policy for Gimbal {
         })
     }
 
+    #[inline]
     fn arrive(&mut self, ledger: &mut Ledger<Share>, index: u32, _now_ns: u64) {
         let tenant = ledger.entry(index).tenant;
-        let mut queue = std::mem::take(&mut ledger.member_mut(tenant).state.queue);
-        queue.push(ledger, index, &self.quotas);
-        let share = &mut ledger.member_mut(tenant).state;
-        share.queue = queue;
+        let (member, entries) = ledger.member_and_entries(tenant);
+        let share = &mut member.state;
+        share.queue.push(entries, index, &self.quotas);
         if share.turn == Turn::Idle {
             share.turn = Turn::Listed;
             self.list.push_back(tenant);
@@ -178,6 +190,7 @@ impl Policy for Gimbal {
         self.divide(ledger);
     }
 
+    #[inline]
     fn next(&mut self, ledger: &mut Ledger<Share>, now_ns: u64) -> Choice {
         let write_latency_ns = self.rate.ewma_ns(Operation::Write);
         self.write_cost.pass(write_latency_ns, now_ns);
@@ -186,7 +199,8 @@ impl Policy for Gimbal {
         self.buckets.refill(rate, write_cost, now_ns);
         let mut passed = 0;
         while let Some(&tenant) = self.list.front() {
-            let share = &mut ledger.member_mut(tenant).state;
+            let (member, entries) = ledger.member_and_entries(tenant);
+            let share = &mut member.state;
             let Some(head) = share.queue.head(&self.quotas, now_ns) else {
                 self.delist(share, Turn::Idle);
                 continue;
@@ -195,12 +209,11 @@ impl Policy for Gimbal {
                 self.delist(share, Turn::Deferred);
                 continue;
             }
-            let deficit = share.deficit;
-            let request = ledger.entry(head).request;
+            let request = entries[head as usize].request;
             let weighted = self.weighted(&request);
-            if deficit < weighted {
+            if share.deficit < weighted {
                 if !self.has_quantum {
-                    ledger.member_mut(tenant).state.deficit += self.quantum;
+                    share.deficit += self.quantum;
                     self.has_quantum = true;
                     continue;
                 }
@@ -221,23 +234,21 @@ impl Policy for Gimbal {
                 return Choice::WaitUntil(now_ns + wait_ns);
             }
             self.rate.begin(now_ns);
-            let mut queue = std::mem::take(&mut ledger.member_mut(tenant).state.queue);
-            queue.pop(ledger, &self.quotas, now_ns);
-            let share = &mut ledger.member_mut(tenant).state;
-            share.queue = queue;
+            share.queue.pop(entries, &self.quotas, now_ns);
             share.deficit -= weighted;
             let slot = share.slots.enter(weighted, self.slot_bytes);
+            entries[head as usize].mark = u64::from(slot);
             if share.queue.is_empty() {
                 self.delist(share, Turn::Idle);
             } else if !share.slots.has_room(self.limit) {
                 self.delist(share, Turn::Deferred);
             }
-            ledger.entry_mut(head).mark = u64::from(slot);
             return Choice::Request(head);
         }
         Choice::Idle
     }
 
+    #[inline]
     fn complete(
         &mut self,
         ledger: &mut Ledger<Share>,

@@ -1,7 +1,7 @@
 //! The queued requests of a tenant, by the priorities that its client tags them with.
 
 use super::parameters::GimbalParameters;
-use crate::ledger::{Ledger, Queue};
+use crate::ledger::{Entry, Queue};
 
 /// Quotas of priorities.
 #[derive(Debug, Clone, Copy)]
@@ -38,12 +38,13 @@ impl Tagged {
         self.queues.iter().all(Queue::is_empty)
     }
 
-    pub fn push<T>(&mut self, ledger: &mut Ledger<T>, index: u32, quotas: &Quotas) {
+    #[inline]
+    pub fn push(&mut self, entries: &mut [Entry], index: u32, quotas: &Quotas) {
         let class = match quotas.quotas {
-            Some(_) => ledger.entry(index).priority as usize,
+            Some(_) => entries[index as usize].priority as usize,
             None => 0,
         };
-        self.queues[class].push(ledger, index);
+        self.queues[class].push(entries, index);
     }
 
     /// The priority to serve; there is a request.
@@ -65,6 +66,7 @@ impl Tagged {
     }
 
     /// The request to serve next.
+    #[inline]
     pub fn head(&mut self, quotas: &Quotas, now_ns: u64) -> Option<u32> {
         if self.is_empty() {
             return None;
@@ -74,9 +76,10 @@ impl Tagged {
     }
 
     /// Take out the request that `head` returned at this time.
-    pub fn pop<T>(&mut self, ledger: &Ledger<T>, quotas: &Quotas, now_ns: u64) {
+    #[inline]
+    pub fn pop(&mut self, entries: &[Entry], quotas: &Quotas, now_ns: u64) {
         let class = self.class(quotas, now_ns);
         self.left[class] = self.left[class].saturating_sub(1);
-        self.queues[class].pop(ledger);
+        self.queues[class].pop(entries);
     }
 }

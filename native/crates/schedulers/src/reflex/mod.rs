@@ -108,17 +108,17 @@ impl Reflex {
         tokens: &mut f64,
         limit: Option<f64>,
     ) {
-        let mut queue = ledger.member(tenant).state.queue;
+        let (member, entries) = ledger.member_and_entries(tenant);
+        let queue = &mut member.state.queue;
         while let Some(head) = queue.head() {
-            let cost = self.parameters.cost(&ledger.entry(head).request);
+            let cost = self.parameters.cost(&entries[head as usize].request);
             if !limit.map_or(*tokens >= cost, |limit| *tokens > -limit) {
                 break;
             }
             *tokens -= cost;
-            queue.pop(ledger);
-            self.ready.push(ledger, head);
+            queue.pop(entries);
+            self.ready.push(entries, head);
         }
-        ledger.member_mut(tenant).state.queue = queue;
     }
 
     /// Run a scheduling round of a thread, for the time since its last one.
@@ -318,9 +318,8 @@ impl Policy for Reflex {
             self.rest(ledger, now_ns);
         }
         let tenant = ledger.entry(index).tenant;
-        let mut queue = ledger.member(tenant).state.queue;
-        queue.push(ledger, index);
-        ledger.member_mut(tenant).state.queue = queue;
+        let (member, entries) = ledger.member_and_entries(tenant);
+        member.state.queue.push(entries, index);
     }
 
     fn next(&mut self, ledger: &mut Ledger<Account>, now_ns: u64) -> Choice {
@@ -334,7 +333,7 @@ impl Policy for Reflex {
             }
             self.round(ledger, thread, now_ns);
         }
-        match self.ready.pop(ledger) {
+        match self.ready.pop(ledger.entries()) {
             Some(index) => Choice::Request(index),
             None => Choice::Idle,
         }
@@ -352,7 +351,7 @@ impl Policy for Reflex {
 
     fn forget(&mut self, ledger: &mut Ledger<Account>, tenant: u32) {
         ledger.member_mut(tenant).state.queue = Queue::default();
-        self.ready.forget(ledger, tenant);
+        self.ready.forget(ledger.entries(), tenant);
     }
 
     fn state(&self) -> SchedulerState {
