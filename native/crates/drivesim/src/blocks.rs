@@ -40,6 +40,8 @@ impl Blocks {
     }
 
     /// The next request.
+    // Inlined, so that a request is made where it goes: read right after it was written in parts, it would be waited for.
+    #[inline(always)]
     pub fn next(&mut self) -> Io {
         let place = match self.pattern {
             Pattern::Random => self.places.sample(&mut self.rng),

@@ -143,6 +143,7 @@ impl Default for Latencies {
 
 impl Latencies {
     /// Count a latency.
+    #[inline]
     pub fn record(&mut self, latency_ns: u64) {
         self.recent.push(latency_ns);
         if self.recent.len() == RECENT {
@@ -215,6 +216,7 @@ impl Meter {
     }
 
     /// Count a completed request. Fails if the time exceeds the maximum number of intervals.
+    #[inline]
     pub fn count(
         &mut self,
         kind: Kind,

@@ -358,6 +358,8 @@ impl<'a, T: Target> Play<'a, T> {
         }
     }
 
+    // Inlined, so that a request is made where it goes: read right after it was written in parts, it would be waited for.
+    #[inline(always)]
     fn send(&mut self, number: usize, io: Io, priority: Priority, arrived_ns: u64) {
         let one = InFlight {
             source: number,

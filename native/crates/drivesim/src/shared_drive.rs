@@ -81,6 +81,7 @@ impl Target for SharedDrive<'_> {
         view.map(|view| view.credit)
     }
 
+    #[inline]
     fn arrive(&mut self, number: usize, arrival: Arrival) {
         let Arrival {
             ticket,
@@ -131,6 +132,7 @@ impl Target for SharedDrive<'_> {
         self.drive.pass(limit_ns, &mut self.completions)
     }
 
+    #[inline]
     fn next_done(&mut self) -> Option<Done> {
         let Some(done) = self.completions.get(self.next) else {
             self.completions.clear();

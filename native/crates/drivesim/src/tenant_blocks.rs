@@ -33,6 +33,8 @@ impl<'a> TenantBlocks<'a> {
     }
 
     /// The next request and its tag; `None` where a trace is over.
+    // Inlined, so that a request is made where it goes: read right after it was written in parts, it would be waited for.
+    #[inline(always)]
     pub fn next(&mut self) -> Option<(Io, Priority)> {
         match self {
             Self::Blocks(blocks, priority) => Some((blocks.next(), *priority)),

@@ -2,9 +2,11 @@
 
 use serde::Serialize;
 
-/// The kind of a request.
+/// The kind of a request. It is as wide as a word, since requests are copied by words, and a processor waits where what
+/// it reads has just been written in parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[repr(u64)]
 pub enum Kind {
     /// Return bytes.
     Read,
