@@ -12,7 +12,19 @@ from rackloop.lab import load_profile
 from rackloop_cli.main import main
 from rackloop_drivers.host import LocalExecutor
 from rackloop_models.drives import Depth, DriveSim
-from rackloop_models.remote_flash import X86, BoxLoad, CurvePoint, added_s, admissions, load_sweep, run_loads, scaling
+from rackloop_models.remote_flash import (
+    WRITE_PERCENTS,
+    X86,
+    BoxLoad,
+    CurvePoint,
+    added_s,
+    admissions,
+    load_sweep,
+    p95_by_mix,
+    run_loads,
+    scaling,
+    slo_curve,
+)
 
 GIB = 1 << 30
 
@@ -53,6 +65,34 @@ def test_an_objective_that_no_tenant_can_have_is_refused(sim: DriveSim, deadline
     assert (one.admitted, one.is_kept) == (0, None)
     assert "CANTMEETSLO" in one.refusal
     assert "20000 IOPS" in one.refusal
+
+
+def test_the_tokens_of_one_mix_are_too_many_for_another(sim: DriveSim, deadline: Deadline) -> None:
+    # Ten tokens for a write are enough in an even mix, and not beside many reads.
+    (even,), (few,) = p95_by_mix(sim, [340e3], [50, 1], deadline).values()
+    assert even < 1200
+    assert few > 2000
+
+
+def test_reads_wait_for_programs_that_do_not_wait_for_them(sim: DriveSim, deadline: Deadline) -> None:
+    timing = {**sim.profile.timing, "reads_ahead": 1_000_000}
+    profile = sim.profile.model_copy(update={"timing": timing})
+    # 360 K reads and 3,600 writes a second: those of twenty readers, and what they leave to a writer.
+    offered, write_percents = [396e3], [1]
+    with LocalExecutor(RealClock()) as executor:
+        patient = DriveSim(executor, profile, size_bytes=sim.size_bytes, seed=1)
+        (usual,), (passed,) = (p95_by_mix(one, offered, write_percents, deadline)[1] for one in (sim, patient))
+    assert usual > 3 * passed
+
+
+def test_admitted_readers_have_the_tail_of_the_curve(sim: DriveSim, deadline: Deadline) -> None:
+    offered = [280e3, 320e3]
+    curve = slo_curve(offered, p95_by_mix(sim, offered, WRITE_PERCENTS, deadline))
+    (found,) = admissions(sim, [one for one in curve if one.p95_us == 2000], deadline)
+    # The writer takes all that the readers leave: their tail is at the bound, and that of some of them beyond it.
+    assert found.admitted > 10
+    assert found.readers_p95_us == pytest.approx(2000, rel=0.05)
+    assert found.worst_p95_us == pytest.approx(2000, rel=0.1)
 
 
 @pytest.fixture

@@ -1,9 +1,12 @@
 """ReFlex on small cores: a box of drives that serves remote flash, by its cores, its load and its objectives."""
 
 from rackloop_models.remote_flash._admission import BOUNDS_US as BOUNDS_US
+from rackloop_models.remote_flash._admission import OFFERED_TOKENS_PER_S as OFFERED_TOKENS_PER_S
+from rackloop_models.remote_flash._admission import WRITE_PERCENTS as WRITE_PERCENTS
 from rackloop_models.remote_flash._admission import Admission as Admission
 from rackloop_models.remote_flash._admission import CurvePoint as CurvePoint
 from rackloop_models.remote_flash._admission import admissions as admissions
+from rackloop_models.remote_flash._admission import p95_by_mix as p95_by_mix
 from rackloop_models.remote_flash._admission import reflex as reflex
 from rackloop_models.remote_flash._admission import slo_curve as slo_curve
 from rackloop_models.remote_flash._admission import tokens_within as tokens_within

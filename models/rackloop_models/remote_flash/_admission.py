@@ -1,14 +1,15 @@
 """ReFlex's admission by objectives: the curve of a drive up to classes of 5 and 10 ms, and tenants admitted by it.
 
-The curve is calibrated as the paper does (section 3.2.1): loads of reads, and of reads with writes, are offered to the
-drive until the 95th percentile of reads exceeds a bound; a write costs as many tokens as makes the curves overlap, ten
-here. Latency-critical tenants that only read are then admitted beside a best-effort writer until one is refused.
+The curve is calibrated as the published code says (sample.devmodel): reads, and mixes of reads and writes, are offered
+to the drive until the 95th percentile of reads exceeds a bound. A write costs ten tokens, with which the curves of all
+mixes should overlap; where they do not, the lowest counts. Latency-critical tenants that only read are then admitted
+beside a best-effort writer until one is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from rackloop.clock import Deadline
@@ -26,34 +27,68 @@ from rackloop_models.drives import (
     TenantsResult,
     on_prepared,
 )
-from rackloop_models.tenancy import quantile_ns
+from rackloop_models.tenancy import merged, quantile_ns
 from rackloop_oracles.fairness import USED_SHARE
 
 BOUNDS_US = (500.0, 1000.0, 2000.0, 3000.0, 5000.0, 10_000.0)
 WRITE_COST = 10.0
-# Tokens a second that are offered, in steps of an eighth of a doubling.
-_LEAST_TOKENS, _STEPS_PER_DOUBLING, _STEPS = 50e3, 4, 20
-_WRITE_SHARE = 0.2
+# Four steps for each doubling, to twice the reads that the drive gives.
+OFFERED_TOKENS_PER_S = tuple(25e3 * 2 ** (step / 4) for step in range(21))
+# From reads alone to as many writes as reads: what admitted tenants meet may be any of these.
+WRITE_PERCENTS = (0, 1, 2, 5, 10, 20, 50)
 _READER_IOPS = 20e3
+# Calibration and use are in the same state: it takes some seconds of few writes until every die collects garbage, and
+# before that the tail is too short.
+_WARM_UP_S = 3.0
+# Enough for the 95th percentile of one reader of many.
+_SECONDS = 1.0
 _KIB_4 = 4096
 
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """Tokens a second that a drive gives while the 95th percentile of reads keeps a bound; 0 where it never does."""
+    """Tokens a second that a drive gives while the 95th percentile of reads keeps a bound; 0 where it never does.
+
+    ``tokens_per_s`` holds for loads of any mix; ``by_write_percent`` has what each mix by itself would allow.
+    """
 
     p95_us: float
     tokens_per_s: float
     read_only_tokens_per_s: float
+    by_write_percent: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def fitting_write_cost(self) -> int | None:
+        """The tokens of a write, up to 100, with which the mixes differ least; reads alone have a curve of their own.
+
+        None where fewer than two mixes ever keep the bound.
+        """
+        kept = [
+            (percent / 100, tokens / _tokens_per_request(percent / 100, WRITE_COST))
+            for percent, tokens in self.by_write_percent.items()
+            if percent and tokens
+        ]
+        if len(kept) < 2:
+            return None
+
+        def spread(cost: int) -> float:
+            tokens = [requests * _tokens_per_request(share, cost) for share, requests in kept]
+            return max(tokens) / min(tokens)
+
+        return min(range(1, 101), key=spread)
 
 
 @dataclass(frozen=True)
 class Admission:
-    """Tenants of a class of objectives: how many were admitted, the refusal of one more, the worst p95 of theirs."""
+    """Tenants of a class of objectives: how many were admitted, and the refusal of one more.
+
+    ``readers_p95_us`` is the 95th percentile of all their reads together, and ``worst_p95_us`` the worst tenant's.
+    """
 
     p95_us: float
     admitted: int
     refusal: str
+    readers_p95_us: float | None
     worst_p95_us: float | None
     writer_iops: float
 
@@ -63,16 +98,25 @@ class Admission:
         return None if self.worst_p95_us is None else self.worst_p95_us <= self.p95_us
 
 
-def slo_curve(sim: DriveSim, deadline: Deadline) -> tuple[CurvePoint, ...]:
-    """The curve of a fragmented drive at ``BOUNDS_US``, without a scheduler. Raises as DriveSim.run."""
-    offered = [_LEAST_TOKENS * 2 ** (step / _STEPS_PER_DOUBLING) for step in range(_STEPS)]
-    mixed = _swept(sim, [_mix(tokens, _WRITE_SHARE) for tokens in offered], deadline)
-    read_only = _swept(sim, [_mix(tokens, 0.0) for tokens in offered], deadline)
+def p95_by_mix(
+    sim: DriveSim, offered: Sequence[float], write_percents: Sequence[int], deadline: Deadline
+) -> dict[int, list[float]]:
+    """The 95th percentile of reads in us at each of ``offered`` tokens a second, for each percentage of writes.
+
+    Each load has a fragmented drive of its own, without a scheduler. Raises as DriveSim.run.
+    """
+    return {
+        percent: _swept(sim, [_mix(tokens, percent / 100) for tokens in offered], deadline)
+        for percent in write_percents
+    }
+
+
+def slo_curve(offered: Sequence[float], p95_us: Mapping[int, Sequence[float]]) -> tuple[CurvePoint, ...]:
+    """The curve at ``BOUNDS_US``, from the result of ``p95_by_mix`` for reads alone and for mixes."""
     found = []
     for bound in BOUNDS_US:
-        only = tokens_within(offered, read_only, bound)
-        # Where a write turns out cheaper than its tokens, tokens that are all spent on reads would be too many.
-        found.append(CurvePoint(bound, min(tokens_within(offered, mixed, bound), only), only))
+        tokens = {percent: tokens_within(offered, measured, bound) for percent, measured in p95_us.items()}
+        found.append(CurvePoint(bound, min(tokens.values()), tokens[0], tokens))
     return tuple(found)
 
 
@@ -124,7 +168,7 @@ def _admitted(sim: DriveSim, scheduler: dict[str, Any], point: CurvePoint, deadl
     expected = int(point.tokens_per_s // _READER_IOPS)
     for count in range(max(expected - 1, 0), expected + 3):
         try:
-            sim.run([_tenants(sim, scheduler, point.p95_us, count + 1, seconds=0.001)], deadline)
+            sim.run([_tenants(sim, scheduler, point.p95_us, count + 1, warm_up_s=0.0, seconds=0.001)], deadline)
         except BadInput as refused:
             return count, str(refused)
     raise BadInput(
@@ -132,17 +176,30 @@ def _admitted(sim: DriveSim, scheduler: dict[str, Any], point: CurvePoint, deadl
     )
 
 
-def _judged(result: TenantsResult | None) -> tuple[float | None, float]:
-    """The worst 95th percentile of readers in us, and the IOPS of the writer."""
+def _judged(result: TenantsResult | None) -> tuple[float | None, float | None, float]:
+    """The 95th percentile of all reads and that of the worst reader, in us, and the IOPS of the writer."""
     if result is None:
-        return None, 0.0
+        return None, None, 0.0
     writer, *readers = result.tenants
+    together = quantile_ns(merged(reader.latency_buckets for reader in readers), 0.95)
     found = [quantile_ns(reader.latency_buckets or (), 0.95) for reader in readers]
     known = [one for one in found if one is not None]
-    return (max(known) / 1e3 if len(known) == len(found) else None), writer.total.iops or 0.0
+    return (
+        None if together is None else together / 1e3,
+        max(known) / 1e3 if len(known) == len(found) else None,
+        writer.total.iops or 0.0,
+    )
 
 
-def _tenants(sim: DriveSim, scheduler: dict[str, Any], p95_us: float, count: int, *, seconds: float = 0.2) -> Tenants:
+def _tenants(
+    sim: DriveSim,
+    scheduler: dict[str, Any],
+    p95_us: float,
+    count: int,
+    *,
+    warm_up_s: float = _WARM_UP_S,
+    seconds: float = _SECONDS,
+) -> Tenants:
     length = sim.size_bytes // (count + 1) // _KIB_4 * _KIB_4
     readers = [
         TenantLoad(
@@ -167,7 +224,7 @@ def _tenants(sim: DriveSim, scheduler: dict[str, Any], p95_us: float, count: int
         scheduler=scheduler,
         # The writer first, so that the curve of mixed loads holds for all.
         tenants=(writer, *readers),
-        warm_up_s=min(0.1, seconds),
+        warm_up_s=warm_up_s,
         seconds=seconds,
         histograms=True,
     )
@@ -175,7 +232,7 @@ def _tenants(sim: DriveSim, scheduler: dict[str, Any], p95_us: float, count: int
 
 def _mix(tokens_per_s: float, write_share: float) -> Tenants:
     """Open loops of reads and of writes, which cost so many tokens a second together."""
-    requests = tokens_per_s / (1 - write_share + write_share * WRITE_COST)
+    requests = tokens_per_s / _tokens_per_request(write_share, WRITE_COST)
     loads = [("reads", 100.0, (1 - write_share) * requests), ("writes", 0.0, write_share * requests)]
     return Tenants(
         name=f"{tokens_per_s:.0f} tokens/s",
@@ -190,11 +247,14 @@ def _mix(tokens_per_s: float, write_share: float) -> Tenants:
             for name, percent, rate in loads
             if rate > 0
         ),
-        # Longer than the drive's buffer takes to fill with what writes exceed its flash by.
-        warm_up_s=0.4,
-        seconds=0.1,
+        warm_up_s=_WARM_UP_S,
+        seconds=_SECONDS,
         histograms=True,
     )
+
+
+def _tokens_per_request(write_share: float, write_cost: float) -> float:
+    return 1 - write_share + write_share * write_cost
 
 
 def _swept(sim: DriveSim, acts: Sequence[Tenants], deadline: Deadline) -> list[float]:

@@ -16,6 +16,7 @@ from rackloop_models.remote_flash import (
     Scaled,
     claims,
     reflex,
+    slo_curve,
     tokens_within,
     wire_gigabits_per_s,
 )
@@ -50,6 +51,25 @@ def test_a_curve_is_linear_between_what_was_offered() -> None:
     assert tokens_within(offered, found, 9000) == 400, "no more than was tried"
 
 
+def test_a_curve_holds_for_every_mix_that_was_measured() -> None:
+    offered = [100.0, 200.0, 400.0]
+    found = slo_curve(offered, {0: [100, 200, 400], 1: [100, 2000, 6000], 50: [900, 950, 1000]})
+    # Each bound has the least of them, whichever mix it is.
+    by_bound = {one.p95_us: one for one in found}
+    assert by_bound[500].tokens_per_s == 0
+    assert by_bound[500].by_write_percent[1] == pytest.approx(100 + 100 * 400 / 1900)
+    assert by_bound[2000].tokens_per_s == 200
+    assert by_bound[2000].by_write_percent == {0: 400, 1: 200, 50: 400}
+    assert by_bound[10_000].tokens_per_s == by_bound[10_000].read_only_tokens_per_s == 400
+
+
+def test_the_cost_that_fits_makes_the_mixes_overlap() -> None:
+    # 1000 tokens of 30 a write: 775.2 requests of which 1 % write, and 64.5 of which half do; at ten they count less.
+    mixes = {percent: 1000 / (1 + 0.29 * percent) * (1 + 0.09 * percent) for percent in (1, 10, 50)}
+    assert CurvePoint(500, 1, 5000, {0: 5000, **mixes}).fitting_write_cost == 30
+    assert CurvePoint(500, 1, 5000, {0: 5000, 1: 100, 50: 0}).fitting_write_cost is None, "one mix fits any cost"
+
+
 def test_bounds_that_are_never_kept_are_no_part_of_the_curve() -> None:
     scheduler = reflex([CurvePoint(500, 0, 10), CurvePoint(5000, 20, 30)])
     assert scheduler["curve"] == [{"p95_us": 5000, "tokens_per_s": 20, "read_only_tokens_per_s": 30}]
@@ -67,7 +87,7 @@ def measured(*, p95_s: float = 200e-6, worst_us: float | None = 4000, iops: floa
         added_s={"A72": 22e-6, "x86": 21e-6},
         large_reads_bytes_per_s=11.4e9,
         at_400k=Loaded(400e3, 399e3, p95_s),
-        admissions=[Admission(5000, 20, "CANTMEETSLO", worst_us, 0.0)],
+        admissions=[Admission(5000, 20, "CANTMEETSLO", worst_us, worst_us, 0.0)],
     )
 
 

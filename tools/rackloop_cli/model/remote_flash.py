@@ -85,6 +85,8 @@ def _measure(sim: DriveSim, twice: DriveSim, single: DriveSim, drives: int, dead
     from rackloop_models.remote_flash import (
         A72,
         CORE_KINDS,
+        OFFERED_TOKENS_PER_S,
+        WRITE_PERCENTS,
         Measured,
         added_s,
         admissions,
@@ -92,6 +94,7 @@ def _measure(sim: DriveSim, twice: DriveSim, single: DriveSim, drives: int, dead
         large_reads_bytes_per_s,
         load_sweep,
         offered_up_to,
+        p95_by_mix,
         scaling,
         slo_curve,
     )
@@ -119,7 +122,8 @@ def _measure(sim: DriveSim, twice: DriveSim, single: DriveSim, drives: int, dead
         large = large_reads_bytes_per_s(sim, A72.hardware(_CORES), drives, deadline)
         (at_400k,) = load_sweep(sim, A72, _CORES, drives, (400e3,), deadline)
         step()
-        curve = slo_curve(single, deadline)
+        offered = OFFERED_TOKENS_PER_S
+        curve = slo_curve(offered, p95_by_mix(single, offered, WRITE_PERCENTS, deadline))
         step()
         admitted = admissions(single, curve, deadline)
         step()
@@ -143,7 +147,7 @@ def _document(found: _Found) -> dict[str, Any]:
             for one in rows
         ],
         "load_sweeps": {name: [asdict(one) for one in rows] for name, rows in found.sweeps.items()},
-        "curve": [asdict(one) for one in found.curve],
+        "curve": [{**asdict(one), "fitting_write_cost": one.fitting_write_cost} for one in found.curve],
         "admissions": [{**asdict(one), "is_kept": one.is_kept} for one in found.admissions],
         "claims": claim_rows(found.claims),
     }
@@ -164,18 +168,25 @@ def _print(found: _Found) -> None:
         )
         table.add_row(*cells)
     print_whole(console, table)
-    table = table_of_figures(
-        "p95 within", "tokens/s", "read-only", "admitted", "worst p95", "kept", "writer IOPS", left={"kept"}
-    )
-    table.title = "Objectives on one fragmented drive, by ReFlex (simulated)"
+    mixes = tuple(found.curve[0].by_write_percent)
+    table = table_of_figures("p95 within", *(f"{percent} % writes" for percent in mixes), "write cost that fits")
+    table.title = "Tokens/s of one fragmented drive, by mix (simulated)"
+    for point in found.curve:
+        tokens = (f"{point.by_write_percent[percent]:.0f}" for percent in mixes)
+        table.add_row(f"{point.p95_us:.0f} us", *tokens, str(point.fitting_write_cost or "-"))
+    print_whole(console, table)
+    of_admission = ("p95 within", "tokens/s", "admitted", "p95 of all", "worst p95", "kept", "writer IOPS")
+    table = table_of_figures(*of_admission, left={"kept"}, title="Objectives on that drive, by ReFlex (simulated)")
     for point, admitted in zip(found.curve, found.admissions, strict=True):
-        worst = "-" if admitted.worst_p95_us is None else f"{admitted.worst_p95_us:.0f} us"
+        together, worst = (
+            "-" if one is None else f"{one:.0f} us" for one in (admitted.readers_p95_us, admitted.worst_p95_us)
+        )
         kept = {True: "yes", False: "no", None: "unknown"}[admitted.is_kept]
         table.add_row(
             f"{point.p95_us:.0f} us",
             f"{point.tokens_per_s:.0f}",
-            f"{point.read_only_tokens_per_s:.0f}",
             str(admitted.admitted),
+            together,
             worst,
             kept,
             f"{admitted.writer_iops:.0f}",
@@ -196,8 +207,8 @@ def _figure(found: _Found, caption: str) -> Figure:
             by_cores.setdefault(f"{one.kind.name}, {drives} drives", []).append((one.cores, one.iops))
     tails = {name: [(one.iops / 1e3, one.p95_s) for one in rows] for name, rows in found.sweeps.items()}
     curve = {
-        "mixed": [(one.p95_us / 1e3, one.tokens_per_s) for one in found.curve],
-        "read-only": [(one.p95_us / 1e3, one.read_only_tokens_per_s) for one in found.curve],
+        f"{percent} % writes": [(one.p95_us / 1e3, one.by_write_percent[percent]) for one in found.curve]
+        for percent in found.curve[0].by_write_percent
     }
     kept = [(one.p95_us / 1e3, one.worst_p95_us / 1e6) for one in found.admissions if one.worst_p95_us is not None]
     bound = {"the objective": [(one.p95_us / 1e3, one.p95_us / 1e6) for one in found.admissions]}
