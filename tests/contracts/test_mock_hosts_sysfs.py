@@ -96,6 +96,14 @@ def test_a_pulled_drive_is_gone_once_refreshed(rack: WatchedRack, tmp_path: Path
     assert not (sysfs.sys / "devices/pci0000:00/0000:00:10.0/0000:10:00.0/ata1/host0/target0:0:0").exists()
 
 
+def test_the_folders_tell_what_a_view_has(rack: WatchedRack, tmp_path: Path) -> None:
+    sysfs = written(rack, tmp_path / "srv1")
+    rack.ask("open", ports=[1])
+    view = sysfs.view()
+    assert "d01" not in names(view)
+    assert block(sysfs) == {drive.block_name for drive in view.drives}
+
+
 def test_the_attributes_of_a_pulled_drive_are_gone_with_it(rack: WatchedRack, tmp_path: Path) -> None:
     sysfs = written(rack, tmp_path / "srv1")
     delete = attribute(sysfs, f"block/{names(rack.watch.view('srv1'))['d01']}/device/delete")

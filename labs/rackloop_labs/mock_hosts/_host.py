@@ -228,10 +228,9 @@ class MockHost:
         return asdict(answer)
 
     def _run_tool(self, tool: str, argv: Sequence[str]) -> Answer:
-        # What a script reads from /sys after a tool is not older than what the tool said.
-        self._sysfs.refresh()
         try:
-            return TOOLS[tool](argv, self._watch.view(self.name), self._watch.acts(self.name))
+            # What a script reads from /sys after a tool is not older than what the tool said.
+            return TOOLS[tool](argv, self._sysfs.view(), self._watch.acts(self.name))
         except RackloopError as error:
             return Answer(stderr=f"{tool}: {error}\n", status=_FAILED)
 

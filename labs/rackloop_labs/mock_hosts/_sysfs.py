@@ -91,19 +91,29 @@ class Sysfs:
 
         A server that has not booted keeps what it had. Safe from several threads.
         """
+        # No power, or rackd is just ending.
+        with self._lock, contextlib.suppress(LabError):
+            if self._watch.changes(self._server) != self._changes:
+                self._tell(self._watch.view(self._server))
+
+    def view(self) -> HostView:
+        """The server now, and what the folders tell from here on is not older; rackd is asked once for both.
+
+        Safe from several threads. Raises LabError where the server has not booted, or rackd is just ending.
+        """
         with self._lock:
-            try:
-                changes = self._watch.changes(self._server)
-                if changes == self._changes:
-                    return
-                view = self._watch.view(self._server)
-                tree = build_tree(view)
-            except LabError:
-                return  # no power, or rackd is just ending
-            self._view = view
-            add_machine(tree, self._server, os.cpu_count() or 1)
-            self._write(tree, {**disk_links(view), **node_files(view, self._watch.nbd)})
-            self._changes = changes
+            view = self._watch.view(self._server)
+            if view.changes != self._changes:
+                with contextlib.suppress(LabError):
+                    self._tell(view)
+        return view
+
+    def _tell(self, view: HostView) -> None:
+        tree = build_tree(view)
+        self._view = view
+        add_machine(tree, self._server, os.cpu_count() or 1)
+        self._write(tree, {**disk_links(view), **node_files(view, self._watch.nbd)})
+        self._changes = view.changes
 
     async def _obey_all(self, inotify: Inotify) -> None:
         async for event in inotify:

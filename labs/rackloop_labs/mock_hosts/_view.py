@@ -176,7 +176,10 @@ class KernelLine:
 
 @dataclass(frozen=True)
 class HostView:
-    """A server at one moment, ``now`` by its clock."""
+    """A server at one moment, ``now`` by its clock.
+
+    ``changes`` grows whenever something changes at its links, drives or power.
+    """
 
     server: str
     boot_id: str
@@ -186,6 +189,7 @@ class HostView:
     expanders: tuple[AttachedExpander, ...] = ()
     kernel_log: tuple[KernelLine, ...] = ()
     now: datetime = datetime(1970, 1, 1, tzinfo=UTC)
+    changes: int = 0
 
     @property
     def booted_at(self) -> datetime:

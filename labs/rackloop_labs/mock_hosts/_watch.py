@@ -114,6 +114,7 @@ class HostWatch:
                 expanders=tuple(kernel.expanders(self._truth.off_slots)),
                 kernel_log=kernel.log,
                 now=now,
+                changes=kernel.changes,
             )
 
     def acts(self, server: str) -> HostActs:
