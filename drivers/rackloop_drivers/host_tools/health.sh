@@ -13,6 +13,6 @@ dmesg -r | awk -F '[][]' -v last_at="$last_at" '
     is_new
     END { printf "\036position -\n%s\n", at }'
 begin places -
-find /sys/class/scsi_host /sys/class/ata_port /sys/class/nvme /sys/class/sas_phy -type l -printf '%f %l\n' 2>/dev/null
-# The SAS port that a PHY is in, for the drives behind it.
-find /sys/class/sas_phy/*/device/port -maxdepth 0 -type l -printf '%p %l\n' 2>/dev/null
+# Of a PHY also the SAS port that it is in, for the drives behind it.
+find /sys/class/scsi_host /sys/class/ata_port /sys/class/nvme /sys/class/sas_phy /sys/class/sas_phy/*/device/port \
+    -maxdepth 1 -type l \( -path '*/device/port' -printf '%p %l\n' -o -printf '%f %l\n' \) 2>/dev/null

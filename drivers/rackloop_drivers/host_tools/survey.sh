@@ -22,7 +22,9 @@ find /dev/disk/by-path -type l -printf '%f %l\n' 2>/dev/null
 begin block -
 find /sys/block -maxdepth 1 -type l -printf '%f %l\n' 2>/dev/null
 begin enclosures -
-ls -d /sys/block/*/device/enclosure_device:* 2>/dev/null
+for slot in /sys/block/*/device/enclosure_device:*; do
+    [ -e "$slot" ] && printf '%s\n' "$slot"
+done
 begin exports -
 # What NVMe over Fabrics and LIO offer names no holder, and lsblk does not know: the node, and what it is in configfs.
 for offer in /sys/kernel/config/nvmet/subsystems/*/namespaces/* /sys/kernel/config/target/core/*/*; do
