@@ -9,15 +9,12 @@ from rackloop.abilities import DriveIdentity, Executor, SanitizeMethod
 from rackloop.clock import Deadline
 from rackloop.drive_identifiers import normal_text
 from rackloop.errors import DeadlineExceeded, GuardRefused, LabError, NotSupported
-from rackloop_drivers.drive.host_drive._erasing import ErasureSeen, ErasureState, Progress
-from rackloop_drivers.drive.host_drive._erasure_of import erasure_by
-from rackloop_drivers.drive.host_drive._interrupted import ERASING
-from rackloop_drivers.drive.host_drive._marks import marks_by
 from rackloop_drivers.host_tools import identify_drive, identify_drives, name_of, read_drive
 
 if TYPE_CHECKING:
     from rackloop.abilities import WritableDrive
     from rackloop.abilities.inventory import SeenDrive
+    from rackloop_drivers.drive.host_drive._erasing import Erasure, ErasureSeen, Progress
 
 _EVERY_S = 0.25
 
@@ -63,7 +60,7 @@ class HostDrive:
     def methods(self, deadline: Deadline) -> tuple[SanitizeMethod, ...]:
         """The methods by which the drive says it erases itself, the one to prefer first; raises as above."""
         seen = identify_drive(self.executor, self.device, deadline)
-        return erasure_by(self.executor, seen.identity.protocol, seen.device).methods(deadline)
+        return self._erasure(seen.identity.protocol, seen.device).methods(deadline)
 
     def seen(self, deadline: Deadline) -> SeenDrive:
         """The drive with all that the server's tools tell of it; raises as :meth:`identify` does."""
@@ -74,7 +71,7 @@ class HostDrive:
 
         Raises NotSupported where it has none, or would erase more than itself, LabError where it is frozen or locked.
         """
-        erasure = erasure_by(self.executor, seen.identity.protocol, seen.device)
+        erasure = self._erasure(seen.identity.protocol, seen.device)
         if not (methods := erasure.methods(deadline)):
             raise NotSupported(f"the drive at {self.location} has no means to erase itself; it can be trimmed at most")
         erasure.require(methods[0], deadline)
@@ -85,6 +82,8 @@ class HostDrive:
 
         Raises NotSupported with what the drive lacks where it cannot.
         """
+        from rackloop_drivers.drive.host_drive._marks import marks_by
+
         marks = marks_by(self.executor, seen.identity.protocol, seen.device)
         marks.require(deadline)
         return marks.tool
@@ -94,6 +93,8 @@ class HostDrive:
 
         Noted beforehand, it is found by heal where the harness died before its end.
         """
+        from rackloop_drivers.drive.host_drive._interrupted import ERASING
+
         protocol = identify_drive(self.executor, self.device, deadline).identity.protocol
         return {"kind": ERASING, "method": str(method), "node": drive.device.probe_target(), "protocol": protocol}
 
@@ -111,6 +112,8 @@ class HostDrive:
         not offer ``method`` or would erase more than itself, DeadlineExceeded where it goes on after the deadline,
         LabError where the permission was given back, or the drive is frozen, locked or fails to erase itself.
         """
+        from rackloop_drivers.drive.host_drive._erasing import ErasureState
+
         seen = identify_drive(self.executor, self.device, deadline)
         # The holder compares the drive with the permission anew, on the descriptor that it has open.
         device = drive.device
@@ -119,7 +122,7 @@ class HostDrive:
             reason = f"at {self.location} is the drive {seen.identity.serial}, the permission is for {drive.serial}"
             raise GuardRefused(drive.drive_id, [f"{reason} at {there or device.probe_target()}"])
         # By a name that leads to this drive, and to no other.
-        erasure = erasure_by(self.executor, seen.identity.protocol, device.probe_target())
+        erasure = self._erasure(seen.identity.protocol, device.probe_target())
         if method not in (offered := erasure.methods(deadline)):
             raise NotSupported(f"the drive at {self.location} offers {', '.join(offered) or 'no method'}, not {method}")
         erasure.begin(method, deadline, progress)
@@ -136,3 +139,9 @@ class HostDrive:
         if last.state is not ErasureState.OVER:
             raise LabError(f"the drive at {self.location} did not erase itself by {method}: it is {last.state} now")
         progress(1.0, "done")
+
+    def _erasure(self, protocol: str, node: str) -> Erasure:
+        # Most runs erase nothing.
+        from rackloop_drivers.drive.host_drive._erasure_of import erasure_by
+
+        return erasure_by(self.executor, protocol, node)
