@@ -21,16 +21,8 @@ SECONDS = 60
 @pytest.mark.parametrize("scheduler", ["none", "gimbal"])
 def test_shares_in_virtual_and_in_real_time_do_not_differ(scheduler: str, tmp_path: Path) -> None:
     verdicts = tmp_path / "verdicts.json"
-    command = [
-        sys.executable,
-        str(BENCHMARK),
-        "--scheduler",
-        scheduler,
-        "--seconds",
-        str(SECONDS),
-        "--json",
-        str(verdicts),
-    ]
+    options = (f"--scheduler={scheduler}", f"--seconds={SECONDS}", f"--json={verdicts}")
+    command = [sys.executable, str(BENCHMARK), *options]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=ENDS_WITHIN_S, check=False)
     # A machine that was short of cores meanwhile says so, and gives no figure.
     assert ended.returncode in {0, 3}, ended.stdout + ended.stderr
