@@ -52,7 +52,7 @@ class FaultyRack:
         with self.journal.store.transaction(self.lab.name) as tables:
             token = raise_token(tables, self.lab.name)
         with closing(MockLab(self.lab, CLOCK, self.mock.state).open(token)) as bench:
-            deadline = Deadline.after(CLOCK, 30)
+            deadline = Deadline.after(CLOCK, 120)
             return heal(self.lab, self.journal, bench.equipment, CLOCK, deadline, look_at=bench)
 
     def _targets(self) -> list[str]:

@@ -101,12 +101,16 @@ def heal(
     ended = healing.end_orphans(log) if seek_orphans else ()
     known = healing.gather()  # after the servers were waited for: what began meanwhile is in the journal too
     standing = [entry for entry in known if healing.covers(entry) and not leave(entry.part)]
-    mended = healing.mend(known, equipment.registers, deadline)
+    mended = healing.mend(known, equipment.registers, deadline, deadline)
     undone = healing.undo(standing, leave)
     # What was given power, or a new start, has to boot or spin up before it answers.
     starts = any(entry.ability == "power" or entry.part.kind is PartKind.SERVER for entry in undone)
-    answer_by = deadline.sooner(deadline.remaining_s() - _LAST_S if starts else lab.time_s("tools"))
-    mended += healing.mend(known, equipment.server_registers, answer_by)
+    soon_s = lab.time_s("tools")
+    started_by = deadline.sooner(max(soon_s, deadline.remaining_s() - _LAST_S))
+    answer_by = started_by if starts else deadline.sooner(soon_s)
+    if begun := healing.mend(known, equipment.server_registers, answer_by, started_by):
+        mended += begun
+        answer_by = started_by
     healing.require_lease()
     power = partial(power_checks, equipment, deadline)
 
@@ -170,10 +174,12 @@ class _Healing:
         self.problems += stuck
         return ended
 
-    def mend(self, known: Sequence[Entry], registers: Sequence[FaultRegister], deadline: Deadline) -> tuple[str, ...]:
+    def mend(
+        self, known: Sequence[Entry], registers: Sequence[FaultRegister], answer_by: Deadline, mend_by: Deadline
+    ) -> tuple[str, ...]:
         """Mend what ``registers`` say is broken and no entry explains; what that was."""
         lab, breakable, check = self.lab, self.equipment.breakable, self.require_lease
-        mended, problems = mend_unexplained(lab, known, breakable, registers, deadline, check)
+        mended, problems = mend_unexplained(lab, known, breakable, registers, answer_by, mend_by, check)
         self.problems += problems
         return mended
 

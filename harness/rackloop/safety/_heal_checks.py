@@ -34,20 +34,21 @@ def mend_unexplained(
     standing: Sequence[Entry],
     breakable: Mapping[str, Breakable],
     registers: Sequence[FaultRegister],
-    deadline: Deadline,
+    answer_by: Deadline,
+    mend_by: Deadline,
     check: Callable[[], None],
 ) -> tuple[tuple[str, ...], list[str]]:
     """Clear the faults that no entry of the journal explains; returns those cleared, and what is still wrong.
 
     What stands is asked of ``registers``, all at once. Only a simulated rack is touched, each part after ``check``;
     what stands in another is named with what to do. Cables are left as they are in any: the cabling check names each by
-    what the servers see.
+    what the servers see. A part may take longer to be mended, ``mend_by``, than to be asked, ``answer_by``.
     """
     explained = {(entry.part, act.key) for entry in standing for act in entry.inverses(MendPart)}
     mended: list[str] = []
     problems: list[str] = []
     with ThreadPoolExecutor(len(registers) or 1) as asking:
-        asked = [asking.submit(register.standing, deadline) for register in registers]
+        asked = [asking.submit(register.standing, answer_by) for register in registers]
     for answer in asked:
         try:
             broken = answer.result()
@@ -63,7 +64,7 @@ def mend_unexplained(
                 continue
             check()
             try:
-                breakable[name].mend(key, deadline)
+                breakable[name].mend(key, mend_by)
                 mended.append(f"{kind} of {name}")
             except RackloopError as error:
                 problems.append(f"{name} has the fault {kind}, which cannot be cleared: {error}")

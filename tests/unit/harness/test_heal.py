@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from threading import Barrier
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ from rackloop.portmap import Open, Partial, PortMap
 from rackloop.record.acts import DropSignal, RestorePower, SaveBootMap, TurnOff, TurnOn
 from rackloop.safety import HealReport, heal
 from tests.unit.harness.journalled_bench import Bench
-from tests.unit.harness.sim_rack import BASELINE, SimOutlet, SimPart, identity_of
+from tests.unit.harness.sim_rack import BASELINE, SimOutlet, SimPart, SimRegister, identity_of
 
 
 def test_a_rack_at_its_baseline_is_left_alone(bench: Bench) -> None:
@@ -141,6 +142,26 @@ def test_faults_that_no_entry_explains_are_mended_in_a_simulated_rack_and_told(b
     assert not any(part.broken for part in bench.rack.parts.values())
 
 
+def test_what_a_server_switched_off_has_longer_to_come_back_than_its_tools_take(bench: Bench) -> None:
+    class Slot(SimPart):
+        """A slot whose drive takes a minute to spin up."""
+
+        def mend(self, key: str, deadline: Deadline) -> None:
+            bench.clock.advance(60)
+            assert not deadline.is_over()
+            super().mend(key, deadline)
+
+    slot = Slot("slot_power_off", name="srv1/p1")
+    slot.broken["#off"] = {"kind": "slot_power_off"}
+    breakable = {"slot:srv1/p1": slot}
+    equipment = replace(bench.rack.equipment, breakable=breakable, server_registers=(SimRegister(breakable),))
+    looked = Looked(bench)
+    deadline = Deadline.after(bench.clock, 300)
+    report = heal(bench.lab, bench.journal, equipment, bench.clock, deadline, look_at=looked)
+    assert (report.problems, report.mended) == ((), ("slot_power_off of slot:srv1/p1",))
+    assert set(looked.asked) == {"srv1", "srv2", "d01", "d02", "d03", "d04"}
+
+
 def test_cables_that_no_entry_explains_are_left_to_the_cabling_check(bench: Bench) -> None:
     swapped = {"#101-103": {"kind": "miswire", "ports": [101, 103]}}
     bench.rack.parts["cabling"].broken.update(swapped)
@@ -242,7 +263,7 @@ class Looked:
         class Server:
             def reconnect(self, deadline: Deadline) -> int:
                 looked.asked.append(server)
-                if server in looked.silent:
+                if server in looked.silent or deadline.is_over():
                     raise looked.failure or NotConnected("nobody there")
                 return 0
 
@@ -255,7 +276,7 @@ class Looked:
         class Found:
             def identify(self, deadline: Deadline) -> DriveIdentity:
                 looked.asked.append(drive)
-                if drive in looked.silent:
+                if drive in looked.silent or deadline.is_over():
                     raise looked.failure or LabError("no drive is online")
                 return identity_of(looked.bench.lab, looked.swapped.get(drive, drive))
 
