@@ -14,6 +14,7 @@ import pytest
 from asyncinotify import Inotify, Mask
 
 from rackloop_labs.mock_hosts._sysfs import WRITTEN, Sysfs
+from rackloop_labs.mock_hosts._view import HostView
 from rackloop_labs.mock_hosts.tools import TOOLS
 from tests.watched_rack import WatchedRack, names, watched_rack
 
@@ -167,6 +168,13 @@ def test_a_write_that_nobody_has_obeyed_yet_stays(rack: WatchedRack, tmp_path: P
     assert enable.read_text() == "1\n"
 
 
+async def port_is_reset(rack: WatchedRack, port: int, before: HostView) -> None:
+    """Wait until the link of a port of srv1 was reset."""
+    async with asyncio.timeout(SOON_S):
+        while rack.watch.view("srv1").ports[port].phy_resets == before.ports[port].phy_resets:
+            await asyncio.sleep(0)
+
+
 # A program that starts while a file is put there closes it as well.
 @pytest.mark.parametrize("flags", [os.O_WRONLY, os.O_WRONLY | os.O_TRUNC])
 def test_a_file_that_is_closed_without_a_write_does_nothing(rack: WatchedRack, tmp_path: Path, flags: int) -> None:
@@ -178,13 +186,30 @@ def test_a_file_that_is_closed_without_a_write_does_nothing(rack: WatchedRack, t
         os.close(os.open(attribute(sysfs, f"block/{names(before)['d01']}/device/delete"), flags))
         # What is asked next is done after it.
         attribute(sysfs, "class/sas_phy/phy-1:0/link_reset").write_text("1\n")
-        async with asyncio.timeout(SOON_S):
-            while rack.watch.view("srv1").ports[1].phy_resets == before.ports[1].phy_resets:
-                await asyncio.sleep(0)
+        await port_is_reset(rack, 1, before)
         await sysfs.close()
 
     asyncio.run(act())
     assert "d01" in names(rack.watch.view("srv1"))
+
+
+def test_a_write_is_not_lost_to_what_closes_the_file_just_before(rack: WatchedRack, tmp_path: Path) -> None:
+    before = rack.watch.view("srv1")
+
+    async def act() -> None:
+        sysfs = Sysfs(tmp_path / "srv1", "srv1", rack.watch)
+        await sysfs.start()
+        reset = attribute(sysfs, "class/sas_phy/phy-0:0/link_reset")
+        with reset.open("w") as writing:
+            os.close(os.open(reset, os.O_WRONLY))
+            # What is asked next is done after it.
+            attribute(sysfs, "class/sas_phy/phy-1:0/link_reset").write_text("1\n")
+            await port_is_reset(rack, 1, before)
+            writing.write("1\n")
+        await port_is_reset(rack, 0, before)
+        await sysfs.close()
+
+    asyncio.run(act())
 
 
 def test_an_attribute_that_somebody_removed_is_there_again(rack: WatchedRack, tmp_path: Path) -> None:

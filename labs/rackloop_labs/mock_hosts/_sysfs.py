@@ -43,8 +43,9 @@ class Sysfs:
     To be bound into its sandbox: ``sys`` read-only at ``/sys``, over it ``written`` writable at ``/sys/.written``, and
     ``disk`` read-only at ``/dev/disk``. The attributes that act when they are written are links into ``/sys/.written``,
     so a write to any other fails as on a read-only file system. A write returns before it has acted, and a value that
-    the kernel would refuse is ignored. What changes in the rack is told from the next :meth:`refresh` on. ``on_sysrq``
-    is called with each letter that is written to the server's ``/proc/sysrq-trigger``.
+    the kernel would refuse is ignored; one that is emptied without a write stays empty until it is written. What
+    changes in the rack is told from the next :meth:`refresh` on. ``on_sysrq`` is called with each letter that is
+    written to the server's ``/proc/sysrq-trigger``.
     """
 
     def __init__(self, folder: Path, server: str, watch: HostWatch) -> None:
@@ -137,10 +138,11 @@ class Sysfs:
             # A program that starts as a file is put there has it open as well until it runs, and closes it then.
             if meaning is None or view is None or not _was_written(self.written / name):
                 return
-            text = _read(self.written / name)
+            # A server that has emptied it is about to write to this very file, whose place none may take until then.
+            if not (text := _read(self.written / name)):
+                return
             self._put(self.written / name, self._tree.entries[path], is_obeyed=True)
-        if text:
-            obey(meaning, text.strip(), view, self._watch.acts(self._server))
+        obey(meaning, text.strip(), view, self._watch.acts(self._server))
         self.refresh()
 
     def _write(self, tree: Tree, disk: Mapping[str, Entry]) -> None:
@@ -242,7 +244,7 @@ def _make(path: Path, entry: Entry) -> None:
 
 
 def _was_written(path: Path) -> bool:
-    """Whether a server wrote to a file after it was put there."""
+    """Whether a server wrote to a file after it was put there, or has emptied it to do so."""
     try:
         return path.lstat().st_mtime_ns != _UNTOUCHED_NS
     except OSError:
