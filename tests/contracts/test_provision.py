@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from rackloop.plan import find_playbook
 from rackloop.safety.leases import LeaseLost
 from rackloop_drivers.host import SshAccess
 from rackloop_drivers.provision import Provisioner, TaskDone, TaskStatus
+from rackloop_drivers.provision._provisioner import _end_leftovers
 from tests.deadlines import CLOCK
 from tests.mock_rack import MockRack
 from tests.playbooks import accesses, play
@@ -206,6 +208,18 @@ def commands() -> Iterator[str]:
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             with contextlib.suppress(OSError):
                 yield (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+
+
+def test_what_is_begun_while_leftovers_are_ended_is_ended_too(tmp_path: Path) -> None:
+    of_run = tmp_path / "run"
+    os.mkfifo(of_run)
+    # Each waits for somebody to write.
+    begin = 'for _ in $(seq 300); do timeout 60 cat "$1" & done; wait'
+    with subprocess.Popen(["sh", "-c", begin, "sh", of_run], start_new_session=True):
+        while not any(f"cat {of_run}" in command for command in commands()):
+            pass
+        _end_leftovers(of_run)
+        assert not [command for command in commands() if str(of_run) in command]
 
 
 def test_a_callback_that_raises_ends_the_run(rack: MockRack, tmp_path: Path) -> None:

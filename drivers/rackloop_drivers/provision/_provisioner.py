@@ -32,6 +32,7 @@ _MOST_FORKS = 16
 _POLL_S = 1
 _LAST_LINES = 15
 _END_S = 5.0
+_MOST_LOOKS = 10
 
 
 @dataclass(frozen=True)
@@ -136,22 +137,27 @@ def _end_leftovers(folder: Path) -> None:
     Each of those leads a session of its own, so that the end of Ansible did not end them.
     """
     mark = os.fsencode(folder)
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            # It may have ended by now.
-            with suppress(OSError):
-                _end_if_marked(int(entry.name), mark)
+    for _ in range(_MOST_LOOKS):
+        pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+        # One that was ended may have begun another after this look.
+        if not [pid for pid in pids if _is_ended(pid, mark)]:
+            return
 
 
-def _end_if_marked(pid: int, mark: bytes) -> None:
-    # Opened before the command line is read: the number may soon be another process's.
-    pidfd = os.pidfd_open(pid)
-    try:
-        if mark in Path(f"/proc/{pid}/cmdline").read_bytes():
-            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-            select.select([pidfd], [], [], _END_S)
-    finally:
-        os.close(pidfd)
+def _is_ended(pid: int, mark: bytes) -> bool:
+    """End a process that has ``mark`` on its command line; whether it was such a one."""
+    # It may have ended by now.
+    with suppress(OSError):
+        # Opened before the command line is read: the number may soon be another process's.
+        pidfd = os.pidfd_open(pid)
+        try:
+            if mark in Path(f"/proc/{pid}/cmdline").read_bytes():
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+                select.select([pidfd], [], [], _END_S)
+                return True
+        finally:
+            os.close(pidfd)
+    return False
 
 
 class _Run:
