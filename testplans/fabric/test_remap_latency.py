@@ -23,9 +23,6 @@ PARAMETERS = {
         400, "map changes of each server, each of one drive; more where this machine made some late", most=10_000_000
     ),
     "quick_remaps": whole(2000, "map changes of each server that brings a drive online within 10 ms", most=10_000_000),
-    "no_timeouts_remaps": whole(
-        0, "those of each server without timeouts; as many as of the others where 0", least=0, most=10_000_000
-    ),
     "stacks": stack(["vanilla", "no_timeouts", "warm_port", "comreset"], "driver stacks to measure"),
     "mount": flag(False, "give each drive an ext4, and mount it for its first file after each change"),
 }
@@ -95,10 +92,7 @@ def _servers(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:
 
 
 def _changes(lab: Lab, parameters: Mapping[str, Any], server: str) -> int:
-    its_stack = lab.servers[server].stack
-    if its_stack is Stack.NO_TIMEOUTS and parameters["no_timeouts_remaps"]:
-        return int(parameters["no_timeouts_remaps"])
-    return int(parameters["quick_remaps" if its_stack in _QUICK else "remaps"])
+    return int(parameters["quick_remaps" if lab.servers[server].stack in _QUICK else "remaps"])
 
 
 def _lacking(seen: Sequence[RemapSeen], planned: int) -> int:
