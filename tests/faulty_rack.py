@@ -52,7 +52,8 @@ class FaultyRack:
         with self.journal.store.transaction(self.lab.name) as tables:
             token = raise_token(tables, self.lab.name)
         with closing(MockLab(self.lab, CLOCK, self.mock.state).open(token)) as bench:
-            deadline = Deadline.after(CLOCK, 120)
+            # As much as `rackloop heal` has on a mock rack.
+            deadline = Deadline.after(CLOCK, 60)
             return heal(self.lab, self.journal, bench.equipment, CLOCK, deadline, look_at=bench)
 
     def _targets(self) -> list[str]:

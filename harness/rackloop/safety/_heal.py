@@ -105,24 +105,26 @@ def heal(
     undone = healing.undo(standing, leave)
     # What was given power, or a new start, has to boot or spin up before it answers.
     starts = any(entry.ability == "power" or entry.part.kind is PartKind.SERVER for entry in undone)
-    soon_s = lab.time_s("tools")
-    started_by = deadline.sooner(max(soon_s, deadline.remaining_s() - _LAST_S))
-    answer_by = started_by if starts else deadline.sooner(soon_s)
-    if begun := healing.mend(known, equipment.server_registers, answer_by, started_by):
-        mended += begun
-        answer_by = started_by
+    begun = healing.mend(
+        known, equipment.server_registers, healing.answer_by(starts=starts), healing.answer_by(starts=True)
+    )
+    mended += begun
     healing.require_lease()
     power = partial(power_checks, equipment, deadline)
+
+    def checks(but: Collection[str] = (), *, drives: bool = True) -> list[Check]:
+        # From now on: what was waited for before took its own time, and not that of who answers.
+        answer_by = healing.answer_by(starts=starts or bool(begun))
+        return answer_checks(lab, look_at, answer_by, but=healing.silent.union(but), drives=drives)
 
     def silent_checks() -> list[Check]:
         if answering is None:
             return power()
         running = answering()
-        servers = answer_checks(lab, look_at, answer_by, but=running, drives=False)
-        return [*power(but=fed_servers(lab, running)), *servers]
+        return [*power(but=fed_servers(lab, running)), *checks(running, drives=False)]
 
     if thorough or standing or mended:
-        restored = healing.restore(power(), lambda: answer_checks(lab, look_at, answer_by))
+        restored = healing.restore(power(), checks)
     else:
         restored = healing.restore([], silent_checks)
     problems = tuple(dict.fromkeys(healing.problems))
@@ -131,7 +133,10 @@ def heal(
 
 @dataclass
 class _Healing:
-    """The steps of one heal. ``problems`` collects what is still not as it should be."""
+    """The steps of one heal. ``problems`` collects what is still not as it should be.
+
+    The servers that are ``silent`` were waited for, and are not asked again.
+    """
 
     lab: Lab
     journal: Journal
@@ -140,11 +145,17 @@ class _Healing:
     lease: HeldLease | None
     look_at: Rack | None
     problems: list[str] = field(default_factory=list)
+    silent: frozenset[str] = frozenset()
 
     def require_lease(self) -> None:
         """Raise LeaseLost where the lease is over."""
         if self.lease is not None:
             self.lease.require()
+
+    def answer_by(self, *, starts: bool) -> Deadline:
+        """The deadline of a server or a drive that is asked from now on; later where something ``starts``."""
+        soon_s = self.lab.time_s("tools")
+        return self.deadline.sooner(max(soon_s, self.deadline.remaining_s() - _LAST_S) if starts else soon_s)
 
     def gather(self) -> list[Entry]:
         """The entries of the journal that stand for the lab, as far as they can be read."""
@@ -179,8 +190,9 @@ class _Healing:
     ) -> tuple[str, ...]:
         """Mend what ``registers`` say is broken and no entry explains; what that was."""
         lab, breakable, check = self.lab, self.equipment.breakable, self.require_lease
-        mended, problems = mend_unexplained(lab, known, breakable, registers, answer_by, mend_by, check)
+        mended, problems, silent = mend_unexplained(lab, known, breakable, registers, answer_by, mend_by, check)
         self.problems += problems
+        self.silent |= silent
         return mended
 
     def undo(self, standing: Sequence[Entry], leave: Callable[[Part], bool]) -> tuple[Entry, ...]:

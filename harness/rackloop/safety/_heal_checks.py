@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rackloop.abilities import Breakable, Drive, FaultRegister, Host, PowerPort
-from rackloop.errors import LabError, NameUnknown, NotSupported, RackloopError
+from rackloop.errors import DeadlineExceeded, LabError, NameUnknown, NotConnected, NotSupported, RackloopError
 from rackloop.lab import Part, PartKind, Parts, mismatches, once_online
 from rackloop.record.acts import MendPart
 
@@ -37,8 +37,10 @@ def mend_unexplained(
     answer_by: Deadline,
     mend_by: Deadline,
     check: Callable[[], None],
-) -> tuple[tuple[str, ...], list[str]]:
-    """Clear the faults that no entry of the journal explains; returns those cleared, and what is still wrong.
+) -> tuple[tuple[str, ...], list[str], frozenset[str]]:
+    """Clear the faults that no entry of the journal explains.
+
+    Returns those cleared, what is still wrong, and the servers that do not answer, which have their sentences.
 
     What stands is asked of ``registers``, all at once. Only a simulated rack is touched, each part after ``check``;
     what stands in another is named with what to do. Cables are left as they are in any: the cabling check names each by
@@ -47,16 +49,22 @@ def mend_unexplained(
     explained = {(entry.part, act.key) for entry in standing for act in entry.inverses(MendPart)}
     mended: list[str] = []
     problems: list[str] = []
+    silent: set[str] = set()
     with ThreadPoolExecutor(len(registers) or 1) as asking:
         asked = [asking.submit(register.standing, answer_by) for register in registers]
-    for answer in asked:
+    for register, answer in zip(registers, asked, strict=True):
         try:
             broken = answer.result()
         except NameUnknown:
             # The server itself is asked as well, and says so.
             continue
         except RackloopError as error:
-            problems.append(f"the faults that stand cannot be read: {error}")
+            servers = {Part.of_resource(name).server_name for name in register.parts}
+            if isinstance(error, (NotConnected, DeadlineExceeded)) and len(servers) == 1 and (server := servers.pop()):
+                silent.add(server)
+                problems.append(_silent(lab, server, error))
+            else:
+                problems.append(f"the faults that stand cannot be read: {error}")
             continue
         for name, key, kind in _unexplained(broken, breakable, explained):
             if lab.kind != "mock":
@@ -68,7 +76,7 @@ def mend_unexplained(
                 mended.append(f"{kind} of {name}")
             except RackloopError as error:
                 problems.append(f"{name} has the fault {kind}, which cannot be cleared: {error}")
-    return tuple(mended), problems
+    return tuple(mended), problems, frozenset(silent)
 
 
 def power_checks(equipment: Equipment, deadline: Deadline, *, but: Collection[Part] = ()) -> list[Check]:
@@ -87,13 +95,13 @@ def fed_servers(lab: Lab, running: Collection[str]) -> Parts:
 def answer_checks(
     lab: Lab, rack: Rack | None, deadline: Deadline, *, but: Collection[str] = (), drives: bool = True
 ) -> list[Check]:
-    """A check of each server but those in ``but``, and of each drive of the baseline, which waits for its answer.
+    """A check of each server but those in ``but``, and of each drive that the others have at the baseline.
 
-    Without a ``rack`` that could be asked there are none.
+    Each waits for an answer. Without a ``rack`` that could be asked there are none.
     """
     if rack is None:
         return []
-    places = ((drive, *place) for drive, place in lab.places.items() if drives)
+    places = ((drive, *place) for drive, place in lab.places.items() if drives and place[0] not in but)
     return [
         *(partial(_server_problem, lab, rack, server, deadline) for server in lab.servers if server not in but),
         *(partial(_drive_problem, lab, rack, *place, deadline) for place in places),
@@ -127,11 +135,14 @@ def _server_problem(lab: Lab, rack: Rack, server: str, deadline: Deadline) -> st
     except NameUnknown as error:
         return f"server {server}: {error}"
     except LabError as error:
-        remedy = f"start it anew with `rackloop power {lab.name} cycle {server}`"
-        return f"server {server} does not answer: {error}; {remedy}"
+        return _silent(lab, server, error)
     except RackloopError as error:
         return f"server {server} cannot be asked: {error}"
     return None
+
+
+def _silent(lab: Lab, server: str, error: LabError) -> str:
+    return f"server {server} does not answer: {error}; start it anew with `rackloop power {lab.name} cycle {server}`"
 
 
 def _drive_problem(lab: Lab, rack: Rack, name: str, server: str, port: str, deadline: Deadline) -> str | None:

@@ -162,6 +162,24 @@ def test_what_a_server_switched_off_has_longer_to_come_back_than_its_tools_take(
     assert set(looked.asked) == {"srv1", "srv2", "d01", "d02", "d03", "d04"}
 
 
+def test_a_server_that_is_waited_for_takes_no_time_from_those_that_answer(bench: Bench) -> None:
+    class Silent(SimRegister):
+        """The register of a server that is off, which is waited for as long as may be."""
+
+        def standing(self, deadline: Deadline) -> dict[str, dict[str, Mapping[str, Any]]]:
+            bench.clock.advance(deadline.remaining_s())
+            raise NotConnected("Connection refused")
+
+    of_srv2 = SimPart("slot_power_off", name="srv2/p0")
+    equipment = replace(bench.rack.equipment, server_registers=(Silent({"slot:srv2/p0": of_srv2}),))
+    looked = Looked(bench)
+    deadline = Deadline.after(bench.clock, 60)
+    report = heal(bench.lab, bench.journal, equipment, bench.clock, deadline, look_at=looked, thorough=True)
+    (silent,) = report.problems
+    assert silent.startswith("server srv2 does not answer: Connection refused; start it anew")
+    assert set(looked.asked) == {"srv1", "d01", "d02"}, "what was waited for is not asked again, nor the drives it has"
+
+
 def test_cables_that_no_entry_explains_are_left_to_the_cabling_check(bench: Bench) -> None:
     swapped = {"#101-103": {"kind": "miswire", "ports": [101, 103]}}
     bench.rack.parts["cabling"].broken.update(swapped)
