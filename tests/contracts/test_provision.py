@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from rackloop.plan import find_playbook
 from rackloop.safety.leases import LeaseLost
 from rackloop_drivers.host import SshAccess
 from rackloop_drivers.provision import Provisioner, TaskDone, TaskStatus
-from rackloop_drivers.provision._provisioner import _end_leftovers
+from rackloop_drivers.provision._run_folder import end_leftovers, run_folder
 from tests.deadlines import CLOCK
 from tests.mock_rack import MockRack
 from tests.playbooks import accesses, play
@@ -218,8 +219,25 @@ def test_what_is_begun_while_leftovers_are_ended_is_ended_too(tmp_path: Path) ->
     with subprocess.Popen(["sh", "-c", begin, "sh", of_run], start_new_session=True):
         while not any(f"cat {of_run}" in command for command in commands()):
             pass
-        _end_leftovers(of_run)
+        end_leftovers(of_run)
         assert not [command for command in commands() if str(of_run) in command]
+
+
+def test_a_folder_that_cannot_be_removed_does_not_hide_why_the_run_ended() -> None:
+    left: list[Path] = []
+
+    def keep(folder: Path, _ignores: bool, on_error: Callable[[Callable[..., Any], str, Any], object]) -> None:
+        left.append(folder)
+        on_error(os.rmdir, str(folder), (OSError, OSError(errno.ENOTEMPTY, "Directory not empty"), None))
+
+    with pytest.raises(LeaseLost, match="stolen by eve") as lost, run_folder(keep):
+        raise LeaseLost("stolen by eve")
+    told = "cannot be removed, and may have what the playbook printed; remove it by hand"
+    assert told in lost.value.__notes__[0]
+    with pytest.raises(LabError, match=told), run_folder(keep):
+        pass
+    for folder in left:
+        folder.rmdir()
 
 
 def test_a_callback_that_raises_ends_the_run(rack: MockRack, tmp_path: Path) -> None:

@@ -339,21 +339,26 @@ def main(argv: list[str] | None = None) -> int:
     return status
 
 
+def tell(error: RackloopError) -> int:
+    """Say on standard error what went wrong, and what more did when that was being cleared up; the exit status."""
+    for said in (error, *getattr(error, "__notes__", ())):
+        print(f"rackloop: {said}", file=sys.stderr)
+    return error.exit_code
+
+
 def _main(argv: list[str] | None) -> int:
     try:
         prepare_completion(dict(os.environ))
         _require_values(sys.argv[1:] if argv is None else argv)
         app(args=argv, prog_name="rackloop")
     except RackloopError as error:
-        print(f"rackloop: {error}", file=sys.stderr)
-        return error.exit_code
+        return tell(error)
     except OSError as error:
         from rackloop_cli.shared.os_errors import as_refusal
 
         if (refusal := as_refusal(error)) is None:
             raise
-        print(f"rackloop: {refusal}", file=sys.stderr)
-        return refusal.exit_code
+        return tell(refusal)
     except SystemExit as ended:
         # Typer makes one of Ctrl-C within a verb, with the status of an interrupt.
         return ended.code if isinstance(ended.code, int) else EXIT_PASS

@@ -5,14 +5,10 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import select
-import signal
 import sys
-import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +18,7 @@ from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotConnected, 
 from rackloop.lab import Lab
 from rackloop.names import guess
 from rackloop_drivers.provision._inventory import SshReach, inventory, passwords, ssh_config
+from rackloop_drivers.provision._run_folder import run_folder
 from rackloop_drivers.provision._tasks import TaskDone, TaskReader, TaskStatus, redacting
 
 if TYPE_CHECKING:
@@ -31,8 +28,6 @@ _MOST_FORKS = 16
 # How often the runner looks whether it is to end while Ansible prints nothing.
 _POLL_S = 1
 _LAST_LINES = 15
-_END_S = 5.0
-_MOST_LOOKS = 10
 
 
 @dataclass(frozen=True)
@@ -67,10 +62,10 @@ class Provisioned:
 class Provisioner:
     """Runs playbooks on the servers in ``reaches``, with the OpenSSH client and Ansible beside this Python.
 
-    Everything Ansible writes on this machine is in a folder of its own that is gone afterwards. Passwords reach it by
-    its environment alone. ``working_for`` names the lab and the lease, parted by a slash: it begins the
-    RACKLOOP_COMMAND of what the plays run on servers, where they take ``rackloop_environment`` for theirs, by which
-    another process finds what they left there.
+    Everything Ansible writes on this machine is in a folder of its own that is removed afterwards; where it cannot be,
+    that is said. Passwords reach it by its environment alone. ``working_for`` names the lab and the lease, parted by a
+    slash: it begins the RACKLOOP_COMMAND of what the plays run on servers, where they take ``rackloop_environment`` for
+    theirs, by which another process finds what they left there.
     """
 
     def __init__(self, lab: Lab, reaches: Mapping[str, SshReach], clock: Clock, working_for: str = "") -> None:
@@ -99,18 +94,14 @@ class Provisioner:
         """
         reaches = self._chosen(servers)
         given = passwords(reaches)
-        with tempfile.TemporaryDirectory(prefix="rackloop-provision-") as made_in:
-            folder = Path(made_in)
+        with run_folder() as folder:
             run = _Run(folder, deadline, redacting(given.values()), on_task, check)
             (folder / "ssh_config").write_text(ssh_config(reaches, folder))
             _write_json(folder / "inventory.json", inventory(self._lab, reaches, self._environment))
             # A file rather than an argument: everybody on this machine sees arguments.
             _write_json(folder / "variables.json", dict(variables or {}))
             started_ns = self._clock.now_ns()
-            try:
-                run.carry_out(playbook, self._settings(folder), given, roles)
-            finally:
-                _end_leftovers(folder)
+            run.carry_out(playbook, self._settings(folder), given, roles)
             return Provisioned(playbook.stem, tuple(run.done), (self._clock.now_ns() - started_ns) / 1e9)
 
     def _chosen(self, servers: Collection[str]) -> Mapping[str, SshReach]:
@@ -129,35 +120,6 @@ class Provisioner:
             "ANSIBLE_SSH_ARGS": f"-F {folder / 'ssh_config'}",
             "LC_ALL": "C.UTF-8",
         }
-
-
-def _end_leftovers(folder: Path) -> None:
-    """End what has ``folder`` on its command line: connections that ssh keeps open, and workers of a killed Ansible.
-
-    Each of those leads a session of its own, so that the end of Ansible did not end them.
-    """
-    mark = os.fsencode(folder)
-    for _ in range(_MOST_LOOKS):
-        pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-        # One that was ended may have begun another after this look.
-        if not [pid for pid in pids if _is_ended(pid, mark)]:
-            return
-
-
-def _is_ended(pid: int, mark: bytes) -> bool:
-    """End a process that has ``mark`` on its command line; whether it was such a one."""
-    # It may have ended by now.
-    with suppress(OSError):
-        # Opened before the command line is read: the number may soon be another process's.
-        pidfd = os.pidfd_open(pid)
-        try:
-            if mark in Path(f"/proc/{pid}/cmdline").read_bytes():
-                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-                select.select([pidfd], [], [], _END_S)
-                return True
-        finally:
-            os.close(pidfd)
-    return False
 
 
 class _Run:

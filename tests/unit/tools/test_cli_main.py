@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from rackloop_cli.main import main
+from rackloop.errors import LabError
+from rackloop_cli.main import main, tell
 from rackloop_cli.shared.options import milliseconds, seconds
 
 # Typer itself loads pydantic where a number has bounds.
@@ -105,3 +106,11 @@ def test_fixed_cabling_is_not_drawn_as_an_empty_map(capsys: pytest.CaptureFixtur
 def test_profiles_are_listed_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["model", "list", "--json"]) == 0
     assert "sata-hdd" in {profile["name"] for profile in json.loads(capsys.readouterr().out)["profiles"]}
+
+
+def test_what_else_went_wrong_is_said_below_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    error = LabError("the lease was stolen by eve")
+    error.add_note("/tmp/of-run cannot be removed")
+    assert tell(error) == error.exit_code
+    told = ["rackloop: the lease was stolen by eve", "rackloop: /tmp/of-run cannot be removed"]
+    assert capsys.readouterr().err.splitlines() == told
