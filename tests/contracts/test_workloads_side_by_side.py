@@ -63,12 +63,12 @@ class StartsTogether(LocalExecutor):
         self.running.append(Overheard(super().start(argv)))
         return self.running[-1]
 
-    def is_reading(self) -> bool:
-        """Whether the probe that was started here has said that reads of its came back, and not that it is over."""
+    def reads(self) -> int:
+        """How many reads came back to the probe that was started here, by what it said so far."""
         (probe,) = self.running
         events = [json.loads(line) for line in tuple(probe.lines)]
-        has_read = any(event["event"] == "interval" and event["completed"] > 0 for event in events)
-        return has_read and not any(event["event"] == "result" for event in events)
+        assert not any(event["event"] == "result" for event in events)
+        return sum(event["completed"] for event in events if event["event"] == "interval")
 
 
 @dataclass
@@ -159,7 +159,7 @@ def test_ports_are_watched_side_by_side(servers: Servers) -> None:
     watching = Watching(cast("Bench", servers), cast("EventSink", Events()), "test")
     with watching.running(dict.fromkeys(SERVERS, "p0"), labels):
         assert not watching.results
-        assert soon(50).poll(lambda: all(host.is_reading() for host in servers.hosts.values()), every_s=0.01)
+        assert all(host.reads() for host in servers.hosts.values()), "reads came back before the block began"
     assert list(watching.results) == list(SERVERS)
     assert all(seen.reads > 0 and not (seen.wrong or seen.lost or seen.errors) for seen in watching.results.values())
     watches = [argv for host in servers.hosts.values() for argv in host.started if "watch" in argv]

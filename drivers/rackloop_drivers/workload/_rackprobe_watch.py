@@ -49,6 +49,12 @@ class Watch(ProbeSession):
         event = self._next_said(deadline)
         return None if event is None else self._related(WatchInterval, event)
 
+    def wait_for_read(self, deadline: Deadline) -> None:
+        """Return once a read has come back, or the watch is over. Raises DeadlineExceeded when neither is in time."""
+        while (interval := self.next_interval(deadline)) is not None:
+            if interval.completed:
+                return
+
     def result(self, deadline: Deadline, *, stop: bool = True) -> WatchResult:
         """The result of the watch, after ending it; with ``stop=False`` it runs out its duration first.
 
