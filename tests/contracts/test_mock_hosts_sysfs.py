@@ -212,6 +212,18 @@ def test_a_write_is_not_lost_to_what_closes_the_file_just_before(rack: WatchedRa
     asyncio.run(act())
 
 
+def test_an_attribute_that_was_emptied_reads_as_the_kernel_has_it_after_a_boot(
+    rack: WatchedRack, tmp_path: Path
+) -> None:
+    sysfs = written(rack, tmp_path / "srv1")
+    enable = attribute(sysfs, "class/sas_phy/phy-0:0/enable")
+    enable.write_text("")
+    sysfs.refresh()
+    assert enable.read_text() == ""
+    sysfs.boot()
+    assert enable.read_text() == "1\n"
+
+
 def test_an_attribute_that_somebody_removed_is_there_again(rack: WatchedRack, tmp_path: Path) -> None:
     sysfs = written(rack, tmp_path / "srv1")
     enable = attribute(sysfs, "class/sas_phy/phy-0:0/enable")

@@ -178,7 +178,7 @@ class MockHost:
             self._tools = await LineServer.at(self._folder.tool_socket, self._answer, _refuse)
         self._sandbox = await Sandbox.boot(self.name, self._bindings)
         await asyncio.to_thread(self._watch.boot, self.name, boot_id)
-        await asyncio.to_thread(self._sysfs.refresh)
+        await asyncio.to_thread(self._sysfs.boot)
         self._ssh.open()
         self.state = HostState.UP
         self._console.up()

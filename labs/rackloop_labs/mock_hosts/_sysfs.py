@@ -83,6 +83,13 @@ class Sysfs:
         if self._inotify is not None:
             self._inotify.close()
 
+    def boot(self) -> None:
+        """Have the folders tell what a server that booted finds, whatever the one before it left half written."""
+        with self._lock:
+            for name, entry in _commanded(self._tree).items():
+                self._put(self.written / name, entry, is_obeyed=True)
+        self.refresh()
+
     async def catch_up(self) -> None:
         """:meth:`refresh` without holding up the event loop; what fails is said on standard error."""
         await self._try(self.refresh)
