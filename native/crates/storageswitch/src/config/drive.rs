@@ -1,6 +1,7 @@
 //! The drives of the configuration.
 
-use std::net::ToSocketAddrs;
+use std::collections::HashMap;
+use std::net::{IpAddr, ToSocketAddrs};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -206,27 +207,50 @@ impl Mark {
     }
 
     /// Whether both are of one drive. Hosts are looked up only where all else is the same.
-    pub fn is_that_of(&self, other: &Self) -> bool {
+    pub fn is_that_of(&self, other: &Self, hosts: &mut Hosts) -> bool {
         match (self, other) {
             (Self::TcpExport(one, port, export), Self::TcpExport(two, its_port, its_export)) => {
                 (port, export) == (its_port, its_export)
-                    && (one == two || share_an_address(one, two, *port))
+                    && (one == two || hosts.share_an_address(one, two))
             }
             _ => self == other,
         }
     }
 }
 
-/// A host that cannot be looked up shares none: it is refused when its drive is opened.
-fn share_an_address(one: &str, two: &str, port: u16) -> bool {
-    let addresses = |host: &str| -> Vec<_> {
-        let found = (host, port).to_socket_addrs();
-        found.map(Iterator::collect).unwrap_or_default()
-    };
-    let of_one = addresses(one);
-    addresses(two)
-        .iter()
-        .any(|address| of_one.contains(address))
+/// The addresses of hosts. Each is looked up once: a name service that does not answer takes seconds to say so.
+pub struct Hosts {
+    look_up: fn(&str) -> Vec<IpAddr>,
+    known: HashMap<String, Vec<IpAddr>>,
+}
+
+impl Hosts {
+    pub fn new(look_up: fn(&str) -> Vec<IpAddr>) -> Self {
+        Self {
+            look_up,
+            known: HashMap::new(),
+        }
+    }
+
+    fn share_an_address(&mut self, one: &str, two: &str) -> bool {
+        let of_one = self.addresses(one);
+        self.addresses(two)
+            .iter()
+            .any(|address| of_one.contains(address))
+    }
+
+    fn addresses(&mut self, host: &str) -> Vec<IpAddr> {
+        let known = self.known.entry(host.to_owned());
+        known.or_insert_with(|| (self.look_up)(host)).clone()
+    }
+}
+
+/// The addresses of a host. One that cannot be looked up has none: it is refused when its drive is opened.
+pub fn look_up(host: &str) -> Vec<IpAddr> {
+    let found = (host, 0).to_socket_addrs();
+    found
+        .map(|found| found.map(|address| address.ip()).collect())
+        .unwrap_or_default()
 }
 
 fn within(what: &str, count: usize, most: usize) -> Result<(), String> {
@@ -234,4 +258,31 @@ fn within(what: &str, count: usize, most: usize) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("{what} is {count}; give 1 to {most}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    static LOOKED_UP: AtomicUsize = AtomicUsize::new(0);
+
+    fn look_up_nothing(_host: &str) -> Vec<IpAddr> {
+        LOOKED_UP.fetch_add(1, Ordering::Relaxed);
+        Vec::new()
+    }
+
+    #[test]
+    fn each_host_is_looked_up_once() {
+        let exports =
+            ["a", "b", "c", "d"].map(|host| Mark::TcpExport(host.to_owned(), 10809, String::new()));
+        let mut hosts = Hosts::new(look_up_nothing);
+        for (n, one) in exports.iter().enumerate() {
+            for (m, other) in exports.iter().enumerate() {
+                assert_eq!(one.is_that_of(other, &mut hosts), n == m);
+            }
+        }
+        assert_eq!(LOOKED_UP.load(Ordering::Relaxed), exports.len());
+    }
 }

@@ -11,6 +11,7 @@ use schedulers::{unknown, Parameters};
 use serde::Deserialize;
 
 pub use drive::{default_connections, default_pipeline, Access, DriveConfig, Mark, NamedDrive};
+use drive::{look_up, Hosts};
 pub use tenant::TenantConfig;
 
 /// The name of a drive that has none.
@@ -160,10 +161,12 @@ impl Config {
     /// No drive twice, by whatever names: each divides what it has among its own tenants.
     fn check_marks(&self) -> Result<(), String> {
         let mut seen: Vec<(&str, String, Mark)> = Vec::new();
+        let mut hosts = Hosts::new(look_up);
         for NamedDrive { name, config } in &self.drives {
             for (written, mark) in config.marks() {
-                if let Some((other, first, _)) =
-                    seen.iter().find(|(_, _, one)| one.is_that_of(&mark))
+                if let Some((other, first, _)) = seen
+                    .iter()
+                    .find(|(_, _, one)| one.is_that_of(&mark, &mut hosts))
                 {
                     return Err(format!(
                         "drives {other:?} ({first}) and {name:?} ({written}) are the same: give it once, with the \
