@@ -14,10 +14,10 @@ def interval(until_s: float, *, completed: int = 10, errors: int = 0, clock_erro
         errors=errors,
         last_error=None,
         bytes=0,
+        max_us=0.0,
         max_submit_ns=0,
         max_complete_ns=0,
         verdicts={},
         offenders=(),
         clock_error_ns=clock_error_ns,
-        **dict.fromkeys(("max_us", "mean_us", "p50_us", "p90_us", "p99_us", "p999_us"), 0.0),
     )

@@ -157,11 +157,6 @@ class WatchInterval:
     max_us: float
     max_submit_ns: int
     max_complete_ns: int
-    mean_us: float
-    p50_us: float
-    p90_us: float
-    p99_us: float
-    p999_us: float
     verdicts: Mapping[str, int]
     offenders: tuple[Offender, ...]
     clock_error_ns: int = 0
@@ -185,11 +180,6 @@ class WatchResult:
     max_us: float
     max_submit_ns: int
     max_complete_ns: int
-    mean_us: float
-    p50_us: float
-    p90_us: float
-    p99_us: float
-    p999_us: float
     bins_ns: tuple[tuple[int, int], ...]
     verdicts: Mapping[str, int]
     offenders: tuple[Offender, ...]

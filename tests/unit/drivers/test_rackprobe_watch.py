@@ -17,7 +17,6 @@ from rackloop_drivers.workload import Watch
 
 S = 1_000_000_000
 MS = 1_000_000
-ZERO = dict.fromkeys(("max_us", "mean_us", "p50_us", "p90_us", "p99_us", "p999_us"), 0.0)
 SEEN: dict[str, Any] = {
     **dict.fromkeys(
         ("completed", "errors", "bytes", "max_submit_ns", "max_complete_ns", "in_flight", "lost", "submitted"), 0
@@ -26,7 +25,7 @@ SEEN: dict[str, Any] = {
     "verdicts": {},
     "offenders": [],
     "bins_ns": [],
-    **ZERO,
+    "max_us": 0.0,
 }
 
 

@@ -75,21 +75,14 @@ impl Record {
 
     /// The period as fields of an event.
     pub fn fields(&self) -> Value {
-        let us = |ns: u64| ns as f64 / 1000.0;
-        let at = |quantile| us(self.histogram.value_at_quantile(quantile));
         json!({
             "completed": self.histogram.len(),
             "errors": self.errors,
             "last_error": self.last_error,
             "bytes": self.bytes,
-            "max_us": us(self.longest.ns),
+            "max_us": self.longest.ns as f64 / 1000.0,
             "max_submit_ns": self.longest.submit_ns,
             "max_complete_ns": self.longest.complete_ns,
-            "mean_us": self.histogram.mean() / 1000.0,
-            "p50_us": at(0.5),
-            "p90_us": at(0.9),
-            "p99_us": at(0.99),
-            "p999_us": at(0.999),
             "verdicts": self.tally.verdicts(),
             "offenders": self.tally.offenders(),
         })
