@@ -7,6 +7,6 @@ from rackloop.clock import Clock, Deadline, RealClock
 CLOCK = RealClock()
 
 
-def soon(seconds: float = 20.0, clock: Clock = CLOCK) -> Deadline:
-    """A deadline that a step reaches only when it hangs, even on a busy machine."""
+def soon(seconds: float = 120.0, clock: Clock = CLOCK) -> Deadline:
+    """A deadline that a step reaches only when it hangs, even on a machine that stands still for a while."""
     return Deadline.after(clock, seconds)

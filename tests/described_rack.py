@@ -79,13 +79,13 @@ class Real:
 
     def writable(self, name: str) -> WritableDrive:
         drive, device = self.drive(name)
-        return Guard(self.bench.lab, self.held).writable(name, drive, device, soon(60))
+        return Guard(self.bench.lab, self.held).writable(name, drive, device, soon())
 
     def says(self, name: str, *argv: str) -> str:
-        return self.bench.host(PLACES[name][0]).run(argv, soon(60)).stdout
+        return self.bench.host(PLACES[name][0]).run(argv, soon()).stdout
 
     def heal(self) -> HealReport:
-        return heal(self.bench.lab, self.journal, self.bench.equipment, CLOCK, soon(60), lease=self.held)
+        return heal(self.bench.lab, self.journal, self.bench.equipment, CLOCK, soon(), lease=self.held)
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from rackloop.safety.store import Store, open_store
 from rackloop.safety.undo import ActRecorder, Entry, Equipment, Journal
 from rackloop_labs import MockLab
 from tests.fork_server import ForkServer, fork_server, serve
+from tests.mock_rack import patient
 
 _FIRST_RUN = "killed"
 
@@ -209,7 +210,7 @@ def _die() -> None:
 
 def _break(order: dict[str, Any], told: int) -> None:
     """Make and end the faults of an order, and tell how many steps that took."""
-    lab, clock = load_lab(order["lab"]), RealClock()
+    lab, clock = patient(load_lab(order["lab"])), RealClock()
     state = LabState.of(lab.name, root=Path(order["root"]))
     bench = MockLab(lab, clock, state).open(None)
     steps = Steps(order["step"])

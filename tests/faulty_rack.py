@@ -34,12 +34,12 @@ class FaultyRack:
             for name in self.lab.servers:
                 self.mock.follows_power(name, is_on=_is_on(rackd, f"server:{name}"))
             return {
-                "map": sorted(map(tuple, rackd.request("get_map", soon(30))["pairs"])),
-                "faults": rackd.request("faults", soon(30))["faults"],
-                "disturbances": _of_interest(rackd.request("disturbances", soon(30))),
+                "map": sorted(map(tuple, rackd.request("get_map", soon())["pairs"])),
+                "faults": rackd.request("faults", soon())["faults"],
+                "disturbances": _of_interest(rackd.request("disturbances", soon())),
                 "power": {target: _is_on(rackd, target) for target in self._targets()},
-                "servers": self.mock.control.states(soon(30)),
-                "parts": self.mock.control.all_standing(soon(30)),
+                "servers": self.mock.control.states(soon()),
+                "parts": self.mock.control.all_standing(soon()),
                 # What servers did to their own slots, only they know.
                 "disks": {} if self.lab.has_switch else {name: self._disks(name) for name in self.lab.servers},
             }
@@ -66,7 +66,7 @@ def _of_interest(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_on(rackd: RackdControl, target: str) -> bool:
-    return bool(rackd.request("power", soon(30), target=target)["on"])
+    return bool(rackd.request("power", soon(), target=target)["on"])
 
 
 @contextmanager

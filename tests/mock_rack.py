@@ -16,9 +16,9 @@ from rackloop_labs.labd_control import HostState, LabdControl
 from rackloop_labs.mock import MockBench
 from tests.deadlines import CLOCK, soon
 
-_COMMAND_S = 30.0
+_COMMAND_S = 120.0
 _POLL_S = 5e-3
-_PATIENT_S = {"online": 60.0, "settle": 60.0, "tools": 60.0}
+_PATIENT_S = {"act": 60.0, "online": 60.0, "settle": 60.0, "tools": 60.0}
 
 
 class MockRack:
@@ -79,7 +79,7 @@ class MockRack:
         self._wait(server, lambda now: (now is not HostState.OFF) is is_on)
 
     def _wait(self, server: str, fits: Callable[[HostState], bool]) -> None:
-        now = soon(30).poll(lambda: self.control.states(soon(30))[server], fits, every_s=_POLL_S)
+        now = soon().poll(lambda: self.control.states(soon())[server], fits, every_s=_POLL_S)
         assert fits(now), f"{server} is still {now}"
 
     @contextmanager
@@ -103,7 +103,7 @@ def running_mock_rack(root: Path, name: str = "mock") -> Iterator[MockRack]:
 
     Nothing may have gone wrong in labd by then: what does is said in its log.
     """
-    lab = _patient(load_lab(name))
+    lab = patient(load_lab(name))
     state = LabState.of(lab.name, root=root)
     mock = MockLab(lab, CLOCK, state)
     leash = mock.up(leashed=True, seed=1)
@@ -118,13 +118,13 @@ def running_mock_rack(root: Path, name: str = "mock") -> Iterator[MockRack]:
 @contextmanager
 def running_mock_bench(root: Path, name: str | Path = "mock") -> Iterator[MockBench]:
     """The bench of a mock lab, shipped or described in a file, that is brought up with it; its state below ``root``."""
-    lab = _patient(load_lab(name))
+    lab = patient(load_lab(name))
     with open_lab(lab, CLOCK, LabState.of(lab.name, root=root), None, seed=1) as bench:
         assert isinstance(bench, MockBench)
         yield bench
 
 
-def _patient(lab: Lab) -> Lab:
-    """The lab with times that its drives and tools do not reach where the machine stands still for a while."""
+def patient(lab: Lab) -> Lab:
+    """The lab with times that its acts, drives and tools do not reach where the machine stands still for a while."""
     described = lab.times.model_dump(exclude_none=True)
     return lab.model_copy(update={"times": lab.times.model_copy(update={**_PATIENT_S, **described})})

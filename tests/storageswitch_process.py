@@ -15,8 +15,8 @@ from typing import Any
 from rackloop.errors import ToolError
 from rackloop.native import find_binary
 
-STOP_S = 10.0
-ANSWER_S = 20.0
+STOP_S = 120.0
+ANSWER_S = 120.0
 
 
 @dataclass(frozen=True)

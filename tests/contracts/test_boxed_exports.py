@@ -44,7 +44,7 @@ def behind_and_volume(lab: Lab, folder: Path) -> Iterator[tuple[Bench, WritableD
         held = stack.enter_context(leased(lab, store, LeaseTerms()))
         bench = stack.enter_context(open_leased(lab, CLOCK, LabState.of(lab.name), held))
         for place in (behind, volume):
-            once_online(bench.drive(*place), soon(60))
+            once_online(bench.drive(*place), soon())
         path = bench.device(*volume)
         assert isinstance(path, HostPath)
         labels = Labels(bench, Guard(lab, held, seen=bench.survey()), 1)
@@ -55,7 +55,7 @@ def test_a_node_is_written_where_it_reports_what_it_was_said_to(lab: Lab, tmp_pa
     with behind_and_volume(lab, tmp_path) as (bench, behind, path):
         # The box holds its drive, so that the guard claims the volume and not that.
         assert not behind.is_claimed
-        seen = path.seen(soon(60))
+        seen = path.seen(soon())
         server = path.location.partition(":")[0]
 
         def permits(serial: str, size_bytes: int) -> tuple[WritableDrive, ...]:
@@ -65,7 +65,7 @@ def test_a_node_is_written_where_it_reports_what_it_was_said_to(lab: Lab, tmp_pa
                 f'  - {{{export}, device: "nbd://box.example/t2"}}\n'
             )
             box = ForeignBox(bench, BoxFile.load(file, lab)).serve(TENANTS, [], {})
-            return tenant_exports(behind, [export.region for export in box.exports], soon(60))
+            return tenant_exports(behind, [export.region for export in box.exports], soon())
 
         size_bytes = seen.identity.size_bytes
         (permit,) = permits(seen.identity.serial, size_bytes)

@@ -78,9 +78,9 @@ def crashes_when_its_link_is_lost(rack: MockRack, bench: MockBench) -> bool:
 
 
 def ignores_a_map(_rack: MockRack, bench: MockBench) -> bool:
-    bench.rackd.request("map", soon(30), pairs=[FREE_PORTS], full=False)
-    follows = FREE_PORTS in bench.rackd.request("get_map", soon(30))["pairs"]
-    bench.rackd.request("open", soon(30), ports=FREE_PORTS)
+    bench.rackd.request("map", soon(), pairs=[FREE_PORTS], full=False)
+    follows = FREE_PORTS in bench.rackd.request("get_map", soon())["pairs"]
+    bench.rackd.request("open", soon(), ports=FREE_PORTS)
     return not follows
 
 
@@ -91,10 +91,10 @@ def trains_for_long(_rack: MockRack, bench: MockBench) -> bool:
 def drop(bench: MockBench, port: int) -> int:
     """Drop a port's signal for a moment, and wait until it is up; how many ns it trained."""
     with bench.rackd.subscribe() as truth:
-        bench.rackd.request("phy_drop", soon(30), ports=[port], down_ms=0.1)
+        bench.rackd.request("phy_drop", soon(), ports=[port], down_ms=0.1)
         began_ns = 0
         while True:
-            record = truth.next_before(soon(30))
+            record = truth.next_before(soon())
             if record.get("switch_port") == port and record["event"] == "phy_train":
                 began_ns = record["due_ns"]
             if record.get("switch_port") == port and record["event"] == "phy_up":
@@ -102,7 +102,7 @@ def drop(bench: MockBench, port: int) -> int:
 
 
 def has_the_other_drive(_rack: MockRack, bench: MockBench) -> bool:
-    seen = bench.rackd.request("identify", soon(30), server="srv1", port="p0")["drive"]
+    seen = bench.rackd.request("identify", soon(), server="srv1", port="p0")["drive"]
     return bool(seen == "d02")
 
 
@@ -132,11 +132,11 @@ def cannot_be_connected_to(rack: MockRack, _bench: MockBench) -> bool:
 
 
 def has_crashed(rack: MockRack, _bench: MockBench) -> bool:
-    return rack.control.states(soon(30))["srv1"] is HostState.CRASHED
+    return rack.control.states(soon())["srv1"] is HostState.CRASHED
 
 
 def hangs(rack: MockRack, _bench: MockBench) -> bool:
-    return rack.control.states(soon(30))["srv1"] is HostState.HUNG
+    return rack.control.states(soon())["srv1"] is HostState.HUNG
 
 
 def says_nothing_of_power(server: str) -> Truth:
@@ -201,4 +201,4 @@ def test_every_kind_of_a_mock_rack_is_tried_here(bench: MockBench) -> None:
 
 def test_a_part_that_is_not_there_is_refused_by_its_name(rack: MockRack) -> None:
     with pytest.raises(BadInput, match="server:srv9"):
-        LabdBreakable(rack.control, "server:srv9").break_as("key", {"kind": "hang"}, soon(30))
+        LabdBreakable(rack.control, "server:srv9").break_as("key", {"kind": "hang"}, soon())

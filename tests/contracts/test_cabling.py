@@ -77,7 +77,7 @@ def rackd(home: Path) -> Iterator[RackdControl]:
     """The simulated rack's own control; every drive of the baseline is back before the next test."""
     control = RackdControl(Path(LabState.of("mock").endpoints()["control"]), CLOCK)
     yield control
-    deadline = soon(30)
+    deadline = soon()
     for server, joined in load_lab("mock").baseline.items():
         for port in joined:
             while not control.request("identify", deadline, server=server, port=port)["online"]:
@@ -88,23 +88,23 @@ def rackd(home: Path) -> Iterator[RackdControl]:
 @contextmanager
 def miswired(rackd: RackdControl, one: int, other: int) -> Iterator[None]:
     """The plugs of two switch ports in each other's place."""
-    rackd.request("miswire", soon(30), ports=[one, other])
+    rackd.request("miswire", soon(), ports=[one, other])
     try:
         yield
     finally:
-        rackd.request("miswire", soon(30), ports=[one, other])
+        rackd.request("miswire", soon(), ports=[one, other])
 
 
 def test_servers_see_the_drives_that_are_mapped_to_them_as_they_are(mock: Bench) -> None:
-    assert check_cabling(mock, soon(30)) == []
-    seen = inventories(mock, soon(30))
+    assert check_cabling(mock, soon()) == []
+    seen = inventories(mock, soon())
     for server, joined in mock.lab.baseline.items():
         drives = seen[server].drives
         assert len(drives) == len(joined)
         assert seen[server].unreadable == {}
         for port in joined:
             (drive,) = (drive for drive in drives if drive.is_at(PATHS[port]))
-            real = mock.drive(server, port).identify(soon(30))
+            real = mock.drive(server, port).identify(soon())
             told = drive.identity
             assert (told.model, told.serial, told.firmware, told.protocol, told.size_bytes) == (
                 real.model,
@@ -118,7 +118,7 @@ def test_servers_see_the_drives_that_are_mapped_to_them_as_they_are(mock: Bench)
 
 
 def test_one_command_reads_all_drives_of_a_server(mock: Bench) -> None:
-    assert len(survey_host(mock.host("srv1"), soon(30)).drives) == 8
+    assert len(survey_host(mock.host("srv1"), soon()).drives) == 8
 
 
 def test_the_discovered_description_is_the_racks(mock: Bench, discovered: Lab) -> None:
@@ -141,7 +141,7 @@ def test_the_discovered_description_is_the_racks(mock: Bench, discovered: Lab) -
 
 
 def test_a_right_rack_has_a_row_for_every_port_and_no_disagreement(bench: Bench) -> None:
-    rows = cabling(bench, soon(30))
+    rows = cabling(bench, soon())
     assert len(rows) == 24
     assert [row.disagreements for row in rows if row.disagreements] == []
     require_cabling(bench)
@@ -181,48 +181,48 @@ def test_the_command_names_the_cables_and_ends_with_3(
 
 
 def test_a_stuck_port_is_told(mock: Bench, rackd: RackdControl) -> None:
-    live = rackd.request("get_map", soon(30))["pairs"]
-    rackd.request("open", soon(30), ports=[1])
-    rackd.request("stick", soon(30), port=1, stuck=True)
+    live = rackd.request("get_map", soon())["pairs"]
+    rackd.request("open", soon(), ports=[1])
+    rackd.request("stick", soon(), port=1, stuck=True)
     try:
-        rackd.request("map", soon(30), pairs=live, full=True)
+        rackd.request("map", soon(), pairs=live, full=True)
         with pytest.raises(LabError, match="switch port 1: joined to nothing, at the baseline to 101; it is stuck"):
             require_cabling(mock)
     finally:
-        rackd.request("stick", soon(30), port=1, stuck=False)
-        rackd.request("map", soon(30), pairs=live, full=True)
+        rackd.request("stick", soon(), port=1, stuck=False)
+        rackd.request("map", soon(), pairs=live, full=True)
 
 
 @pytest.fixture
 def expander(mock: Bench, rackd: RackdControl) -> Iterator[None]:
     """The expander joined to srv1.p0, in the place of d01."""
-    rackd.request("map", soon(30), pairs=[[1, 150]], full=False)
+    rackd.request("map", soon(), pairs=[[1, 150]], full=False)
     yield
-    rackd.request("map", soon(30), pairs=[[1, 101]], full=False)
+    rackd.request("map", soon(), pairs=[[1, 101]], full=False)
 
 
 @pytest.mark.usefixtures("expander")
 def test_drives_behind_an_expander_are_seen_in_their_slots(mock: Bench) -> None:
-    rows = cabling(mock, soon(30))
+    rows = cabling(mock, soon())
     assert [row.disagreements for row in rows if row.disagreements] == []
     assert (rows[0].expected, rows[0].found.count("serial")) == ("exp1", 4)
     slots = {
         drive.identity.serial: drive.identity.identifiers["slot"]
-        for drive in inventories(mock, soon(30))["srv1"].drives
+        for drive in inventories(mock, soon())["srv1"].drives
         if drive.is_at(PATHS["p0"])
     }
     assert slots == {"RL000021": "0", "RL000022": "1", "RL000023": "2", "RL000024": "3"}
 
 
 def test_a_server_that_is_off_is_named(mock: Bench, rackd: RackdControl) -> None:
-    rackd.request("power", soon(30), target="server:srv3", on=False)
+    rackd.request("power", soon(), target="server:srv3", on=False)
     try:
         with pytest.raises(LabError, match="srv3"):
             check_cabling(mock, Deadline.after(CLOCK, 5))
     finally:
-        rackd.request("power", soon(30), target="server:srv3", on=True)
-        mock.host("srv3").reconnect(soon(30))
-    assert check_cabling(mock, soon(30)) == []
+        rackd.request("power", soon(), target="server:srv3", on=True)
+        mock.host("srv3").reconnect(soon())
+    assert check_cabling(mock, soon()) == []
 
 
 @pytest.mark.parametrize("port", ["p0", "p2", "p3"])
@@ -260,7 +260,7 @@ def test_a_tool_that_is_missing_on_a_server_is_named_with_its_package(tmp_path: 
         (tmp_path / program).symlink_to(str(shutil.which(program)))
     told = "lsblk was not found on this machine: install its package util-linux"
     with Without(tmp_path) as executor, pytest.raises(ToolError, match=told):
-        survey_host(executor, soon(30))
+        survey_host(executor, soon())
 
 
 @pytest.mark.parametrize(("port", "counter"), [("p0", "uncorrectable_errors"), ("p2", "media_errors")])
@@ -268,12 +268,12 @@ def test_a_sector_that_cannot_be_read_is_counted_by_the_tools_of_the_server(
     mock: Bench, rackd: RackdControl, port: str, counter: str
 ) -> None:
     drive = HostDrive(mock.host("srv1"), PATHS[port])
-    before = drive.health(soon(30))
+    before = drive.health(soon())
     fault = {"kind": "media_error", "lba": 0, "sectors": 8, "mode": "once"}
-    rackd.request("fault", soon(30), drive=mock.lab.baseline["srv1"][port], fault=fault)
+    rackd.request("fault", soon(), drive=mock.lab.baseline["srv1"][port], fault=fault)
     with NbdWire(Path(LabState.of("mock").endpoints()["nbd"]), f"srv1.{port}") as wire:
         assert wire.read(0, 4096)[0] == EIO
-    after = drive.health(soon(30))
+    after = drive.health(soon())
     assert after[counter] == before[counter] + 1
     alarms = [change.alarm or "" for change in health_changes(before, after)]
     assert any(alarm.startswith(f"{counter} went from {before[counter]} to {after[counter]}") for alarm in alarms)
@@ -281,7 +281,7 @@ def test_a_sector_that_cannot_be_read_is_counted_by_the_tools_of_the_server(
 
 def test_a_physical_bench_reads_a_drive_where_the_mock_one_does(bench: Bench) -> None:
     drive, device = bench.drive("srv1", "p0"), bench.device("srv1", "p0")
-    identity = drive.identify(soon(30))
+    identity = drive.identify(soon())
     assert identity.serial == "RL000001"
     assert device.size_bytes >= identity.size_bytes
     assert identity.serial in {found.serial for found in bench.survey()}
@@ -328,7 +328,7 @@ def test_a_rack_without_a_description_is_discovered_by_its_hosts(
     }
     with ExitStack() as stack:
         bench = stack.enter_context(open_lab(lab, CLOCK, LabState.of(lab.name), None))
-        assert check_cabling(bench, soon(30)) == []
+        assert check_cabling(bench, soon()) == []
 
 
 def test_a_server_that_does_not_answer_is_named_and_nothing_is_written(

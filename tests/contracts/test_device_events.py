@@ -25,7 +25,7 @@ def asks_anew() -> None:
 
 def followed(probe: RackProbe, *subsystems: str) -> tuple[DeviceEvents, SimpleQueue[DeviceEvent], SimpleQueue[str]]:
     events, reasons = SimpleQueue[DeviceEvent](), SimpleQueue[str]()
-    return probe.device_events(events.put, reasons.put, soon(50), subsystems=subsystems), events, reasons
+    return probe.device_events(events.put, reasons.put, soon(), subsystems=subsystems), events, reasons
 
 
 def test_an_event_of_a_servers_kernel_has_its_moment_on_the_runs_clock(host: SshHost) -> None:

@@ -38,7 +38,7 @@ class Unleased:
         return Faults(self.lab, self.bench.equipment, CLOCK, recorder)
 
     def serials(self, server: str) -> set[str]:
-        return set(self.bench.host(server).run(["lsblk", "-dno", "SERIAL"], soon(30)).stdout.split())
+        return set(self.bench.host(server).run(["lsblk", "-dno", "SERIAL"], soon()).stdout.split())
 
 
 @pytest.fixture
@@ -86,8 +86,8 @@ def test_an_nvme_drive_that_comes_back_leaves_another_pci_function_away(real: Un
     beside, host = real.lab.drives["ssd1"].serial, real.bench.host("node1")
 
     def write(file: str, *, there: bool) -> None:
-        host.run(["sh", "-c", f"echo 1 >/sys/bus/pci/{file}"], soon(30))
-        assert soon(30).poll(lambda: (beside in real.serials("node1")) is there, every_s=0.02)
+        host.run(["sh", "-c", f"echo 1 >/sys/bus/pci/{file}"], soon())
+        assert soon().poll(lambda: (beside in real.serials("node1")) is there, every_s=0.02)
 
     with leased(real.lab, real.store) as lease, real.faults(lease) as faults:
         write("devices/0000:10:00.0/remove", there=False)
@@ -101,8 +101,8 @@ def test_a_drive_that_came_back_by_itself_was_not_away_as_long_as_it_was_to_be(r
     serial, scan = real.lab.drives["sas1"].serial, "echo - - - >/sys/class/scsi_host/host2/scan"
     with leased(real.lab, real.store) as lease, real.faults(lease) as faults:
         injection = faults.begin(FaultSpec("hot_unplug", "sas1"))
-        real.bench.host("node1").run(["sh", "-c", scan], soon(30))
-        assert soon(30).poll(lambda: serial in real.serials("node1"), every_s=0.02)
+        real.bench.host("node1").run(["sh", "-c", scan], soon())
+        assert soon().poll(lambda: serial in real.serials("node1"), every_s=0.02)
         with pytest.raises(FaultCutShort, match="fault 1, hot_unplug of sas1, stood no longer when it was ended"):
             faults.end(injection)
     assert real.journal.standing("real") == []
@@ -120,30 +120,30 @@ def test_one_phy_is_taken_away_by_one_fault_at_a_time(real: Unleased) -> None:
 def test_what_nobody_mended_is_healed(real: Unleased) -> None:
     """Another process heals: it has the journal, and the servers have their notes."""
     # A link that a test before gave back is up before the kernel has found the drive behind it.
-    once_online(real.bench.drive("node1", "p2"), soon(30))
+    once_online(real.bench.drive("node1", "p2"), soon())
     with leased(real.lab, real.store) as lease:
         lost = real.faults(lease)
         for spec in (FaultSpec("hot_unplug", "sas1"), FaultSpec("phy_drop", "node2.p1", {"down_s": 600})):
             lost.begin(spec)
-        assert real.bench.equipment.fabric.port_states([5], soon(30)) == {5: PortState.DOWN}
-        report = heal(real.lab, real.journal, real.bench.equipment, CLOCK, soon(30), lease=lease)
+        assert real.bench.equipment.fabric.port_states([5], soon()) == {5: PortState.DOWN}
+        report = heal(real.lab, real.journal, real.bench.equipment, CLOCK, soon(), lease=lease)
     assert (report.problems, len(report.undone)) == ((), 2)
     assert real.lab.drives["sas1"].serial in real.serials("node1")
-    assert real.bench.equipment.fabric.port_states([5], soon(30)) == {5: PortState.UP}
+    assert real.bench.equipment.fabric.port_states([5], soon()) == {5: PortState.UP}
 
 
 def test_a_fault_that_no_journal_knows_of_is_named_and_left_alone(real: Unleased) -> None:
     """Whoever broke it kept another journal; it is the server that remembers."""
     slot = real.bench.equipment.breakable["slot:node1/p2"]
-    slot.break_as("other/1", {"kind": "removed"}, soon(30))
+    slot.break_as("other/1", {"kind": "removed"}, soon())
     with leased(real.lab, real.store) as lease:
-        report = heal(real.lab, real.journal, real.bench.equipment, CLOCK, soon(30), lease=lease)
+        report = heal(real.lab, real.journal, real.bench.equipment, CLOCK, soon(), lease=lease)
         assert report.problems == (
             "slot:node1/p2 has the fault removed, which is not in the journal; clear it by hand",
         )
-        assert set(slot.standing(soon(30))) == {"other/1"}
-        slot.mend("other/1", soon(30))
-        assert heal(real.lab, real.journal, real.bench.equipment, CLOCK, soon(30), lease=lease).problems == ()
+        assert set(slot.standing(soon())) == {"other/1"}
+        slot.mend("other/1", soon())
+        assert heal(real.lab, real.journal, real.bench.equipment, CLOCK, soon(), lease=lease).problems == ()
 
 
 def test_what_no_server_can_do_is_skipped_with_the_reason(real: Unleased) -> None:

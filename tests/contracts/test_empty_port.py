@@ -47,9 +47,9 @@ def label(lab: Lab, bench: Bench, server: str, port: str, serial: str) -> Expect
     """Have the drive there carry an identified sector."""
     drive = bench.drive(server, port)
     name = next(name for name, described in lab.drives.items() if described.serial == serial)
-    assert once_online(drive, soon(60)).serial == serial
-    with Guard(lab, EverythingLeased()).writable(name, drive, bench.device(server, port), soon(60)) as permit:
-        RackProbe(bench.host(server), CLOCK).write(permit, soon(60), generation=1, seed=7)
+    assert once_online(drive, soon()).serial == serial
+    with Guard(lab, EverythingLeased()).writable(name, drive, bench.device(server, port), soon()) as permit:
+        RackProbe(bench.host(server), CLOCK).write(permit, soon(), generation=1, seed=7)
     return Expected(serial, 1, 7)
 
 
@@ -57,25 +57,25 @@ def label(lab: Lab, bench: Bench, server: str, port: str, serial: str) -> Expect
 def test_a_port_is_armed_before_its_drive_is_there(lab: Lab, bench: Bench, hand: RackdControl, serial: str) -> None:
     at = next(drive.port for drive in lab.drives.values() if drive.serial == serial)
     assert at is not None
-    hand.request("map", soon(60), pairs=[[1, at]])
+    hand.request("map", soon(), pairs=[[1, at]])
     expected = label(lab, bench, "srv1", "p0", serial)
-    hand.request("map", soon(60), pairs=[[13, at]])
+    hand.request("map", soon(), pairs=[[13, at]])
     device = bench.device("srv1", "p0")
-    assert soon(60).poll(
+    assert soon().poll(
         lambda: device.probe_target() == f"/dev/disk/by-path/{lab.servers['srv1'].paths['p0']}", every_s=0.05
     )
     with pytest.raises(LabError, match="no drive at pci-"):
         device.fio_options()
     probe = RackProbe(bench.host("srv1"), CLOCK)
-    with probe.remap_session([ProbeTarget("p0", device.probe_target())], soon(60)) as session:
-        arm = session.arm("p0", expected, soon(60))
-        hand.request("map", soon(60), pairs=[[1, at]])
-        read = session.wait_verified(arm, soon(60))
+    with probe.remap_session([ProbeTarget("p0", device.probe_target())], soon()) as session:
+        arm = session.arm("p0", expected, soon())
+        hand.request("map", soon(), pairs=[[1, at]])
+        read = session.wait_verified(arm, soon())
     assert (read.verdicts["right"], read.wrong_drive) == (1, 0)
     assert read.errors, "nothing was there at first"
     # Nothing that mounts a drive is behind a simulated server: it says so, and the read stands.
     targets = [ProbeTarget("p0", device.probe_target(), file_system="ext4")]
-    with probe.remap_session(targets, soon(60)) as session:
-        read = session.wait_verified(session.arm("p0", expected, soon(60)), soon(60))
+    with probe.remap_session(targets, soon()) as session:
+        read = session.wait_verified(session.arm("p0", expected, soon()), soon())
     assert (read.mounted_ns, read.verdicts["right"]) == (None, 1)
     assert "mount" in str(read.mount_error)

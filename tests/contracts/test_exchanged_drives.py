@@ -61,7 +61,7 @@ class ExchangedRack:
 
     def exchange(self, drive: str) -> None:
         """Have this drive behind the port; returns when the map is changed, before the drive is online."""
-        self.control.request("map", soon(30), pairs=[[PORT, SWITCH_PORTS[drive]]])
+        self.control.request("map", soon(), pairs=[[PORT, SWITCH_PORTS[drive]]])
         self.there = drive
 
     def other(self, drive: str) -> str:
@@ -72,9 +72,9 @@ class ExchangedRack:
         if self.there != drive:
             self.exchange(drive)
         at = RackdDrive(self.control, server="srv1", port="p0")
-        once_online(at, soon(30))
+        once_online(at, soon())
         device = NbdExport(self.rackd.nbd, "srv1.p0", BYTES, knows_drives=self.knows_drives)
-        return Guard(self.lab, EverythingLeased()).writable(drive, at, device, soon(30))
+        return Guard(self.lab, EverythingLeased()).writable(drive, at, device, soon())
 
     def round(self, number: int, chance: Stream) -> None:
         """A permission, a write under it, and at some moment of that, or never, an exchange."""
@@ -129,12 +129,12 @@ def test_without_a_name_for_one_drive_the_neighbour_is_written(rack: ExchangedRa
 
 
 def rackprobe(executor: LocalExecutor, permit: WritableDrive) -> None:
-    RackProbe(executor, CLOCK).write(permit, soon(30), sectors=8)
+    RackProbe(executor, CLOCK).write(permit, soon(), sectors=8)
 
 
 def fio(executor: LocalExecutor, permit: WritableDrive) -> None:
     job = FioJob(name="w", device=permit, rw=ReadWrite.WRITE, size_bytes=1 << 20)
-    assert Fio(executor, CLOCK).run(FioRun(jobs=(job,), seed=1), soon(30)).total_err == 0
+    assert Fio(executor, CLOCK).run(FioRun(jobs=(job,), seed=1), soon()).total_err == 0
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_programs_that_write_refuse_the_neighbour(
         assert rack.exchanges.holds("d01", 0) != bytes(BLOCK)
         with rack.permit("d01") as permit:
             rack.exchange("d02")
-            once_online(RackdDrive(rack.control, server="srv1", port="p0"), soon(30))
+            once_online(RackdDrive(rack.control, server="srv1", port="p0"), soon())
             with pytest.raises(RackloopError):
                 write(executor, permit)
     assert rack.exchanges.holds("d02", 0) == bytes(BLOCK)

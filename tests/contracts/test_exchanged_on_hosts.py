@@ -44,8 +44,8 @@ class ExchangedRack:
     def exchange(self, serial: str) -> None:
         """Have this drive behind the port, and its server find it there."""
         port = next(drive.port for drive in self.lab.drives.values() if drive.serial == serial)
-        self.hand.request("map", soon(60), pairs=[[self.lab.switch_port("srv1", "p0"), port]])
-        once_online(self.bench.drive("srv1", "p0"), soon(60))
+        self.hand.request("map", soon(), pairs=[[self.lab.switch_port("srv1", "p0"), port]])
+        once_online(self.bench.drive("srv1", "p0"), soon())
 
     def round(self, number: int, chance: Stream) -> None:
         """A permission, a write under it, and at some moment of that, or never, an exchange."""
@@ -55,7 +55,7 @@ class ExchangedRack:
         self.exchange(meant)
         name = next(name for name, drive in self.lab.drives.items() if drive.serial == meant)
         drive, device = self.bench.drive("srv1", "p0"), self.bench.device("srv1", "p0")
-        with Guard(self.lab, self.held).writable(name, drive, device, soon(60)) as permit:
+        with Guard(self.lab, self.held).writable(name, drive, device, soon()) as permit:
             try:
                 if moment == "before it is opened":
                     self.exchange(other)

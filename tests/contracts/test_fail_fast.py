@@ -40,7 +40,7 @@ def slot(name: str) -> str:
 
 
 def told(real: Real, name: str, within_s: object = 0.2) -> None:
-    real.equipment.breakable[slot(name)].break_as(KEY, {"kind": FAIL_FAST, "within_s": within_s}, soon(60))
+    real.equipment.breakable[slot(name)].break_as(KEY, {"kind": FAIL_FAST, "within_s": within_s}, soon())
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -49,7 +49,7 @@ def test_heal_gives_a_drive_its_own_setting_back(real: Real, name: str) -> None:
     assert before in real.says(name, *tool)
     told(real, name)
     assert limited in real.says(name, *tool)
-    assert real.equipment.breakable[slot(name)].standing(soon(30))[KEY]["kind"] == FAIL_FAST
+    assert real.equipment.breakable[slot(name)].standing(soon())[KEY]["kind"] == FAIL_FAST
     report = real.heal()
     assert (report.problems, len(report.undone)) == ((), 1)
     assert before in real.says(name, *tool)
@@ -61,7 +61,7 @@ def test_a_setting_of_its_own_comes_back_and_not_the_default(real: Real) -> None
     real.says("ssd1", "smartctl", "-l", "scterc,70,50", "/dev/sda")
     told(real, "ssd1")
     assert "Read:      2 (0.2 seconds)\n          Write:     50 (5.0 seconds)\n" in real.says("ssd1", *tool)
-    real.equipment.breakable[slot("ssd1")].mend(KEY, soon(60))
+    real.equipment.breakable[slot("ssd1")].mend(KEY, soon())
     assert "Read:     70 (7.0 seconds)\n          Write:     50 (5.0 seconds)\n" in real.says("ssd1", *tool)
     real.says("ssd1", "smartctl", "-l", "scterc,0,0", "/dev/sda")
 
@@ -70,9 +70,9 @@ def test_a_drive_that_lost_its_power_has_nothing_to_be_given_back(real: Real, di
     told(real, "fast1")
     with direct_rack.rackd() as rackd:
         for on in (False, True):
-            rackd.request("power", soon(30), target="drive:fast1", on=on)
-        soon(60).poll(lambda: rackd.request("identify", soon(30), server="node1", port="p1")["drive"], every_s=0.05)
-    assert real.equipment.breakable[slot("fast1")].standing(soon(30)) == {}
+            rackd.request("power", soon(), target="drive:fast1", on=on)
+        soon().poll(lambda: rackd.request("identify", soon(), server="node1", port="p1")["drive"], every_s=0.05)
+    assert real.equipment.breakable[slot("fast1")].standing(soon()) == {}
     assert real.heal().problems == ()
 
 
@@ -86,11 +86,11 @@ def test_a_time_that_makes_no_sense_is_bad_input(real: Real, within_s: object) -
 def test_a_drive_that_left_keeps_what_it_was_told_and_is_named(real: Real) -> None:
     told(real, "ssd1")
     real.says("ssd1", "sh", "-c", "echo 1 >/sys/block/sda/device/delete")
-    soon(60).poll(lambda: "RL100001" not in real.says("ssd1", "lsblk", "-dno", "SERIAL"), every_s=0.05)
+    soon().poll(lambda: "RL100001" not in real.says("ssd1", "lsblk", "-dno", "SERIAL"), every_s=0.05)
     with pytest.raises(LabError, match="node1"):
-        real.equipment.breakable[slot("ssd1")].mend(KEY, soon(30))
+        real.equipment.breakable[slot("ssd1")].mend(KEY, soon())
     real.says("ssd1", "sh", "-c", "echo - - - >/sys/class/scsi_host/host0/scan")
-    soon(60).poll(lambda: "RL100001" in real.says("ssd1", "lsblk", "-dno", "SERIAL"), every_s=0.05)
+    soon().poll(lambda: "RL100001" in real.says("ssd1", "lsblk", "-dno", "SERIAL"), every_s=0.05)
     assert real.heal().problems == ()
     assert "Read: Disabled" in real.says("ssd1", *SETTINGS["ssd1"][0])
 

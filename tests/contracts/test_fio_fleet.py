@@ -46,8 +46,8 @@ def run_of(job: FioJob) -> FioRun:
 
 
 def test_every_host_begins_after_the_agreed_moment_and_says_by_how_much(fleet: FioFleet, read: FioJob) -> None:
-    with fleet.start({host: run_of(read) for host in HOSTS}, soon(50)) as running:
-        result = running.wait(soon(50))
+    with fleet.start({host: run_of(read) for host in HOSTS}, soon()) as running:
+        result = running.wait(soon())
     assert set(result.results) == set(HOSTS)
     assert all(of_host.total_err == 0 and of_host.job("read").iops > 0 for of_host in result.results.values())
     # A host's clock was known to one error when it was told the moment, and may be known better now.
@@ -62,8 +62,8 @@ def test_every_host_begins_after_the_agreed_moment_and_says_by_how_much(fleet: F
 def test_nothing_is_left_where_the_fleet_ran(
     fleet: FioFleet, executors: dict[str, LocalExecutor], read: FioJob
 ) -> None:
-    with fleet.start({host: run_of(read) for host in HOSTS}, soon(50)) as running:
-        running.wait(soon(50))
+    with fleet.start({host: run_of(read) for host in HOSTS}, soon()) as running:
+        running.wait(soon())
     folder = Path(executors["srv1"].put_text("marker", "")).parent
     assert [entry.name for entry in folder.iterdir()] == ["marker"]
 
@@ -72,8 +72,8 @@ def test_one_file_is_brought_to_each_host(fleet: FioFleet, executors: dict[str, 
     brought: list[str] = []
     for executor in executors.values():
         executor.put_text = partial(_noted, executor.put_text, brought)  # type: ignore[method-assign]
-    with fleet.start({host: run_of(read) for host in HOSTS}, soon(50)) as running:
-        running.wait(soon(50))
+    with fleet.start({host: run_of(read) for host in HOSTS}, soon()) as running:
+        running.wait(soon())
     assert [Path(name).suffix for name in brought] == [".fio"] * len(HOSTS)
 
 
@@ -84,14 +84,14 @@ def _noted(put: Callable[[str, str], str], brought: list[str], name: str, text: 
 
 def test_a_fleet_can_be_followed_and_stopped(fleet: FioFleet, read: FioJob) -> None:
     endless = run_of(replace(read, runtime_s=3600))
-    with fleet.start(dict.fromkeys(HOSTS, endless), soon(50)) as running:
+    with fleet.start(dict.fromkeys(HOSTS, endless), soon()) as running:
         for fio in running.running.values():
-            fio.wait_for_io(soon(50))
+            fio.wait_for_io(soon())
         seen: set[str] = set()
         while seen != set(HOSTS):
-            reported = running.progress(soon(50))
+            reported = running.progress(soon())
             seen |= {host for host, reports in reported.items() if any(report.job("read").iops for report in reports)}
-        result = running.stop(soon(50))
+        result = running.stop(soon())
     assert all(of_host.job("read").io_bytes for of_host in result.results.values())
 
 
@@ -101,14 +101,14 @@ def test_one_host_that_cannot_start_fails_all_by_name(
     nowhere = replace(read, device=NbdExport(tmp_path / "none", "", MIB))
     runs = {host: run_of(read) for host in HOSTS} | {"srv2": run_of(nowhere)}
     with pytest.raises(ToolError, match=r"^srv2: fio "):
-        fleet.start(runs, soon(50))
+        fleet.start(runs, soon())
     for host in HOSTS:
-        left = executors[host].run(("pgrep", "-f", f"{Path(executors[host].put_text('m', '')).parent}"), soon(50))
+        left = executors[host].run(("pgrep", "-f", f"{Path(executors[host].put_text('m', '')).parent}"), soon())
         assert left.stdout == "", "no fio and no hold of this fleet runs any more"
 
 
 def test_a_run_for_a_host_the_fleet_lacks_is_refused(fleet: FioFleet, read: FioJob) -> None:
     with pytest.raises(BadInput, match=r"a fleet of srv1, srv2, srv3 cannot run on srv9"):
-        fleet.start({"srv9": run_of(read)}, soon(50))
+        fleet.start({"srv9": run_of(read)}, soon())
     with pytest.raises(BadInput, match="at least one host"):
         FioFleet({}, CLOCK)

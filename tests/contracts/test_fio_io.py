@@ -93,7 +93,7 @@ def serve() -> Iterator[Serve]:
         def start(*arguments: str) -> NbdExport:
             socket = Path(folder) / f"{next(servers)}.sock"
             executor.start(("nbdkit", "--foreground", "--exit-with-parent", "--unix", str(socket), *arguments))
-            deadline = soon(50)
+            deadline = soon()
             while not socket.exists():
                 assert not deadline.is_over(), "nbdkit did not open its socket"
                 CLOCK.sleep_until_ns(CLOCK.now_ns() + 5_000_000)
@@ -115,15 +115,15 @@ def once(job: FioJob) -> FioRun:
 
 def test_a_report_that_comes_too_late_is_asked_for_again(on_file: DevicePath) -> None:
     run = FioRun(jobs=(FioJob(name="once", device=on_file, rw=ReadWrite.READ, size_bytes=MIB),), seed=1)
-    with OnceTooLate(CLOCK) as executor, Fio(executor, CLOCK).start(run, soon(50)) as running:
+    with OnceTooLate(CLOCK) as executor, Fio(executor, CLOCK).start(run, soon()) as running:
         with pytest.raises(DeadlineExceeded, match="came too late"):
-            running.wait(soon(50))
-        assert running.wait(soon(50)).jobs[0].io_bytes == MIB
-        assert running.shell("ls", soon(50)).stdout == ""
+            running.wait(soon())
+        assert running.wait(soon()).jobs[0].io_bytes == MIB
+        assert running.shell("ls", soon()).stdout == ""
 
 
 def test_reads_go_once_over_the_region(fio: Fio, on_file: DevicePath) -> None:
-    result = fio.run(once(FioJob(name="scan", device=on_file, rw=ReadWrite.READ, direct=False)), soon(50))
+    result = fio.run(once(FioJob(name="scan", device=on_file, rw=ReadWrite.READ, direct=False)), soon())
     transfer = result.job("scan").transfers["read"]
     assert (result.total_err, transfer.io_bytes, transfer.total_ios, transfer.latency_s.n) == (0, 8 * MIB, 2048, 2048)
 
@@ -139,7 +139,7 @@ def test_a_mix_has_ios_of_each_of_its_sizes(fio: Fio, on_file: DevicePath) -> No
         io_bytes=8 * MIB,
         direct=False,
     )
-    transfer = fio.run(once(job), soon(50)).job("mix").transfers["read"]
+    transfer = fio.run(once(job), soon()).job("mix").transfers["read"]
     assert 0.3 < (transfer.io_bytes / transfer.total_ios - 4096) / (65536 - 4096) < 0.7
 
 
@@ -154,7 +154,7 @@ def test_an_open_loop_issues_no_more_than_is_due(fio: Fio, on_file: DevicePath) 
         runtime_s=1,
         direct=False,
     )
-    done = fio.run(once(job), soon(50)).job("open")
+    done = fio.run(once(job), soon()).job("open")
     assert 0 < done.transfers["read"].total_ios < 400
     assert done.cpu_share >= 0
 
@@ -164,9 +164,9 @@ def test_bursts_have_pauses_in_which_there_is_no_io(fio: Fio, serve: Serve) -> N
     steady = FioJob(name="steady", device=device, rw=ReadWrite.RANDREAD, runtime_s=1)
     bursting = replace(steady, name="bursting", bursts=Bursts(on_s=0.05, off_s=0.45))
     # Three bursts at the most, of an I/O each two milliseconds: one of half a second has ten times as many.
-    assert 0 < fio.run(once(bursting), soon(50)).job("bursting").transfers["read"].total_ios <= 3 * 26
+    assert 0 < fio.run(once(bursting), soon()).job("bursting").transfers["read"].total_ios <= 3 * 26
     # Beside it the others are measured at the same time.
-    beside = fio.run(FioRun(jobs=(bursting, steady), seed=1), soon(50))
+    beside = fio.run(FioRun(jobs=(bursting, steady), seed=1), soon())
     assert 0 < beside.job("bursting").transfers["read"].total_ios <= 3 * 26
 
 
@@ -175,17 +175,17 @@ def test_written_blocks_verify_until_one_is_damaged(
 ) -> None:
     drive = writable(on_file)
     written = fio.run(
-        once(FioJob(name="v", device=drive, rw=ReadWrite.WRITE, verify="crc32c", seed=5, direct=False)), soon(50)
+        once(FioJob(name="v", device=drive, rw=ReadWrite.WRITE, verify="crc32c", seed=5, direct=False)), soon()
     )
     assert written.total_err == 0
     assert written.job("v").transfers["write"].io_bytes == written.job("v").transfers["read"].io_bytes == 8 * MIB
     check = once(FioJob(name="v", device=on_file, rw=ReadWrite.READ, verify="crc32c", seed=5, direct=False))
-    whole = fio.run(check, soon(50))
+    whole = fio.run(check, soon())
     assert whole.total_err == whole.verify_err == 0
     with scratch.open("r+b") as file:
         file.seek(5 * 4096 + 100)
         file.write(b"damaged")
-    damaged = fio.run(check, soon(50))
+    damaged = fio.run(check, soon())
     assert damaged.total_err == damaged.verify_err == 1
     assert damaged.job("v").error_text == "Invalid or incomplete multibyte or wide character", "EILSEQ"
 
@@ -197,14 +197,14 @@ def test_permission_that_was_given_back_starts_no_write(
     job = FioJob(name="w", device=drive, rw=ReadWrite.WRITE, direct=False)
     drive.close()
     with pytest.raises(LabError, match="given back"):
-        fio.run(once(job), soon(50))
+        fio.run(once(job), soon())
     assert scratch.read_bytes() == bytes(8 * MIB)
 
 
 def test_reading_never_makes_a_file(fio: Fio, on_file: DevicePath) -> None:
     job = FioJob(name="r", device=on_file, rw=ReadWrite.READ, size_bytes=MIB, direct=False)
     on_file.path.unlink()
-    result = fio.run(once(job), soon(50))
+    result = fio.run(once(job), soon())
     assert (result.total_err, result.jobs[0].error_text) == (1, "No such file or directory")
     assert not on_file.path.exists()
 
@@ -215,7 +215,7 @@ def test_threads_over_nbd_share_a_result(fio: Fio, serve: Serve) -> None:
         FioJob(name="many", device=device, rw=ReadWrite.RANDREAD, iodepth=4, numjobs=3),
         FioJob(name="one", device=device, rw=ReadWrite.READ, size_bytes=MIB, offset_bytes=2 * MIB),
     )
-    result = fio.run(FioRun(jobs=jobs, seed=3), soon(50))
+    result = fio.run(FioRun(jobs=jobs, seed=3), soon())
     assert [(job.name, job.io_bytes) for job in result.jobs] == [("many", 24 * MIB), ("one", MIB)]
     assert result.total_err == 0
 
@@ -223,14 +223,14 @@ def test_threads_over_nbd_share_a_result(fio: Fio, serve: Serve) -> None:
 def test_mixed_io_has_both_directions(fio: Fio, serve: Serve, writable: Mint) -> None:
     drive = writable(serve("memory", "8M"))
     job = FioJob(name="mix", device=drive, rw=ReadWrite.RANDRW, iodepth=4, read_percent=70)
-    transfers = fio.run(once(job), soon(50)).job("mix").transfers
+    transfers = fio.run(once(job), soon()).job("mix").transfers
     assert transfers["read"].io_bytes + transfers["write"].io_bytes == 8 * MIB
     assert 0.6 < transfers["read"].io_bytes / (8 * MIB) < 0.8
 
 
 def test_failing_reads_are_counted_although_fio_succeeds(fio: Fio, serve: Serve) -> None:
     device = serve("--filter=error", "memory", "8M", "error-pread-rate=100%", "error=EIO")
-    result = fio.run(once(FioJob(name="r", device=device, rw=ReadWrite.READ, size_bytes=MIB)), soon(50))
+    result = fio.run(once(FioJob(name="r", device=device, rw=ReadWrite.READ, size_bytes=MIB)), soon())
     assert (result.total_err, result.jobs[0].error_text) == (256, "Input/output error")
     assert result.failed[-1].value == 256
 
@@ -238,7 +238,7 @@ def test_failing_reads_are_counted_although_fio_succeeds(fio: Fio, serve: Serve)
 def test_writes_that_fail_are_no_blocks_that_do_not_verify(fio: Fio, serve: Serve, writable: Mint) -> None:
     drive = writable(serve("--filter=error", "memory", "8M", "error-pwrite-rate=20%", "error=EIO"))
     job = FioJob(name="w", device=drive, rw=ReadWrite.RANDWRITE, iodepth=4, verify="crc32c")
-    result = fio.run(once(job), soon(50))
+    result = fio.run(once(job), soon())
     assert result.total_err > 0
     assert result.verify_err == 0
 
@@ -246,7 +246,7 @@ def test_writes_that_fail_are_no_blocks_that_do_not_verify(fio: Fio, serve: Serv
 def test_nobody_behind_the_socket_is_a_tool_error(fio: Fio) -> None:
     device = NbdExport(Path("/nonexistent/nbd.sock"), "srv1.p0", 8 * MIB)
     with pytest.raises(ToolError, match=r"gave up.*No such file or directory"):
-        fio.run(once(FioJob(name="r", device=device, rw=ReadWrite.READ)), soon(50))
+        fio.run(once(FioJob(name="r", device=device, rw=ReadWrite.READ)), soon())
 
 
 def background(device: NbdExport | DevicePath) -> FioRun:
@@ -255,45 +255,45 @@ def background(device: NbdExport | DevicePath) -> FioRun:
 
 
 def test_fio_may_be_stopped_the_moment_it_was_started(fio: Fio, serve: Serve) -> None:
-    with fio.start(background(serve("memory", "8M")), soon(50)) as running:
-        assert running.stop(soon(50)).job("bg").total_err == 0
+    with fio.start(background(serve("memory", "8M")), soon()) as running:
+        assert running.stop(soon()).job("bg").total_err == 0
 
 
 @pytest.mark.parametrize("status_s", [None, 0.1])
 def test_io_flows_before_anything_is_done_to_it(fio: Fio, serve: Serve, status_s: float | None) -> None:
     run = replace(background(serve("memory", "8M")), status_s=status_s)
-    with fio.start(run, soon(50)) as running:
-        running.wait_for_io(soon(50))
-        assert running.stop(soon(50)).job("bg").io_bytes > 0
-        running.wait_for_io(soon(50))
+    with fio.start(run, soon()) as running:
+        running.wait_for_io(soon())
+        assert running.stop(soon()).job("bg").io_bytes > 0
+        running.wait_for_io(soon())
 
 
 def test_the_wait_for_io_is_one_command_for_each_report(serve: Serve) -> None:
     run = replace(background(serve("memory", "8M")), status_s=1.0)
-    with Counting(CLOCK) as executor, Fio(executor, CLOCK).start(run, soon(50)) as running:
+    with Counting(CLOCK) as executor, Fio(executor, CLOCK).start(run, soon()) as running:
         before = executor.commands
-        running.wait_for_io(soon(50))
+        running.wait_for_io(soon())
         assert executor.commands - before <= 3, "the host itself waits for the report, which comes after a second"
 
 
 def test_io_that_never_completes_is_said_in_time(fio: Fio, serve: Serve) -> None:
     with (
-        fio.start(background(serve("--filter=delay", "memory", "8M", "rdelay=600")), soon(50)) as running,
+        fio.start(background(serve("--filter=delay", "memory", "8M", "rdelay=600")), soon()) as running,
         pytest.raises(DeadlineExceeded, match="fio did no I/O in time"),
     ):
         running.wait_for_io(Deadline.after(CLOCK, 1))
 
 
 def test_io_in_the_background_reports_and_stops(fio: Fio, serve: Serve) -> None:
-    with fio.start(background(serve("--filter=delay", "memory", "8M", "rdelay=5ms")), soon(50)) as running:
+    with fio.start(background(serve("--filter=delay", "memory", "8M", "rdelay=5ms")), soon()) as running:
         seen: list[FioResult] = []
-        deadline = soon(50)
+        deadline = soon()
         while len(seen) < 5:
             assert not deadline.is_over(), "fio reported no progress"
             seen += running.progress(deadline)
         with pytest.raises(DeadlineExceeded):
             running.wait(Deadline.after(CLOCK, 0.01))
-        result = running.stop(soon(50))
+        result = running.stop(soon())
     done = [report.job("bg").io_bytes for report in seen]
     assert done == sorted(done)
     assert done[0] < done[-1] <= result.job("bg").io_bytes
@@ -311,17 +311,17 @@ def test_io_in_the_background_reports_and_stops(fio: Fio, serve: Serve) -> None:
 
 
 def test_leaving_the_block_ends_the_io(fio: Fio, serve: Serve) -> None:
-    with fio.start(background(serve("memory", "8M")), soon(50)) as running:
+    with fio.start(background(serve("memory", "8M")), soon()) as running:
         pass
     with pytest.raises(ToolError, match="was killed by signal 9"):
-        running.wait(soon(50))
+        running.wait(soon())
 
 
 def test_runs_at_the_same_time_do_not_mix(fio: Fio, serve: Serve) -> None:
     device = serve("memory", "8M")
     runs = [once(FioJob(name=f"n{n}", device=device, rw=ReadWrite.READ, size_bytes=n * MIB)) for n in (1, 2, 3)]
-    started = [fio.start(run, soon(50)) for run in runs]
-    results = [running.wait(soon(50)) for running in started]
+    started = [fio.start(run, soon()) for run in runs]
+    results = [running.wait(soon()) for running in started]
     assert [(result.jobs[0].name, result.jobs[0].io_bytes) for result in results] == [
         ("n1", MIB),
         ("n2", 2 * MIB),
@@ -335,7 +335,7 @@ def test_the_same_seed_reads_the_same_blocks(fio: Fio, on_file: DevicePath, scra
     def written(seed: int) -> bytes:
         scratch.write_bytes(bytes(8 * MIB))
         job = FioJob(name="w", device=drive, rw=ReadWrite.RANDWRITE, size_bytes=8 * MIB, direct=False)
-        assert fio.run(FioRun(jobs=(job,), seed=seed), soon(50)).total_err == 0
+        assert fio.run(FioRun(jobs=(job,), seed=seed), soon()).total_err == 0
         return scratch.read_bytes()
 
     assert written(1) == written(1)
@@ -347,7 +347,7 @@ def test_a_job_ends_when_fio_finds_it_steady(fio: Fio, on_file: DevicePath) -> N
     job = FioJob(
         name="calm", device=on_file, rw=ReadWrite.RANDREAD, runtime_s=40, rate_iops=500, until_steady=calm, direct=False
     )
-    result = fio.run(once(job), soon(50)).job("calm")
+    result = fio.run(once(job), soon()).job("calm")
     assert result.steady is not None
     assert result.steady.attained
     assert result.runtime_s < 40
@@ -356,7 +356,7 @@ def test_a_job_ends_when_fio_finds_it_steady(fio: Fio, on_file: DevicePath) -> N
 
 def test_any_quantile_comes_from_the_bins(fio: Fio, on_file: DevicePath) -> None:
     job = FioJob(name="scan", device=on_file, rw=ReadWrite.READ, direct=False)
-    latency_s = fio.run(once(job), soon(50)).job("scan").transfers["read"].latency_s
+    latency_s = fio.run(once(job), soon()).job("scan").transfers["read"].latency_s
     quantiles = [latency_s.quantile(q) for q in (0.001, 0.5, 0.937, 0.999, 0.9999)]
     assert quantiles == sorted(quantiles)
     assert 0 < quantiles[0] <= quantiles[-1] <= latency_s.maximum
@@ -364,11 +364,11 @@ def test_any_quantile_comes_from_the_bins(fio: Fio, on_file: DevicePath) -> None
 
 def test_a_fio_that_is_killed_in_the_middle_says_so(fio: Fio, on_file: DevicePath) -> None:
     job = FioJob(name="long", device=on_file, rw=ReadWrite.RANDREAD, runtime_s=600, direct=False)
-    with fio.start(once(job), soon(50)) as running:
-        running.wait_for_io(soon(50))
-        assert running.shell('kill -KILL "$2"', soon(50)).status == 0
+    with fio.start(once(job), soon()) as running:
+        running.wait_for_io(soon())
+        assert running.shell('kill -KILL "$2"', soon()).status == 0
         with pytest.raises(ToolError, match="was killed by signal 9"):
-            running.wait(soon(50))
+            running.wait(soon())
 
 
 def test_a_drive_too_small_for_its_job_is_refused_before_fio_starts(on_file: DevicePath) -> None:

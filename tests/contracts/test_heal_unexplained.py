@@ -28,12 +28,12 @@ def direct(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyRack]:
 
 def ask_rackd(rack: FaultyRack, op: str, **fields: object) -> None:
     with rack.mock.rackd() as rackd:
-        rackd.request(op, soon(30), **fields)
+        rackd.request(op, soon(), **fields)
 
 
 BY_HAND: dict[str, tuple[Callable[[FaultyRack], object], str]] = {
-    "crash": (lambda rack: rack.mock.control.crash("srv2", soon(30)), "crash of server:srv2"),
-    "hang": (lambda rack: rack.mock.control.hang("srv3", soon(30)), "hang of server:srv3"),
+    "crash": (lambda rack: rack.mock.control.crash("srv2", soon()), "crash of server:srv2"),
+    "hang": (lambda rack: rack.mock.control.hang("srv3", soon()), "hang of server:srv3"),
     "drive": (lambda rack: ask_rackd(rack, "fault", drive="d01", fault={"kind": "hang"}), "hang of drive:d01"),
     "stuck": (lambda rack: ask_rackd(rack, "stick", port=9, stuck=True), "stuck of switch_port:9"),
     "slow": (lambda rack: ask_rackd(rack, "training", ports=[3], factor=9), "slow_training of switch_port:3"),
@@ -70,7 +70,7 @@ def test_cables_that_were_swapped_by_hand_are_left_for_the_cabling_check_to_find
 def test_what_a_server_remembers_is_mended_and_told(direct: FaultyRack, part: str, kind: str) -> None:
     before = direct.truth()
     with closing(MockLab(direct.lab, CLOCK, direct.mock.state).open(None)) as bench:
-        bench.equipment.breakable[part].break_as("other/1", {"kind": kind}, soon(30))
+        bench.equipment.breakable[part].break_as("other/1", {"kind": kind}, soon())
     report = direct.heal()
     assert (report.problems, report.mended) == ((), (f"{kind} of {part}",))
     assert direct.truth() == before
@@ -80,7 +80,7 @@ def test_a_server_that_crashed_is_asked_once_it_is_there_again(direct: FaultyRac
     before = direct.truth()
     with closing(MockLab(direct.lab, CLOCK, direct.mock.state).open(None)) as bench:
         faults = Faults(direct.lab, bench.equipment, CLOCK, ActRecorder(direct.lab, direct.journal, "lost"))
-        bench.equipment.breakable["slot:node1/p1"].break_as("other/1", {"kind": "slot_power_off"}, soon(30))
+        bench.equipment.breakable["slot:node1/p1"].break_as("other/1", {"kind": "slot_power_off"}, soon())
         faults.begin(FaultSpec("server_crash", "node1"))
     report = direct.heal()
     assert report.problems == ()
@@ -89,7 +89,7 @@ def test_a_server_that_crashed_is_asked_once_it_is_there_again(direct: FaultyRac
 
 def test_a_rack_whose_control_link_was_lost_by_hand_can_be_taken_over(rack: FaultyRack) -> None:
     before = rack.truth()
-    rack.mock.control.break_as("control", "by-hand", {"kind": "lost"}, soon(30))
+    rack.mock.control.break_as("control", "by-hand", {"kind": "lost"}, soon())
     report = rack.heal()
     assert report.problems == ()
     assert rack.truth() == before
@@ -100,7 +100,7 @@ def test_a_drop_is_ended_with_its_fault_and_the_drive_is_back(rack: FaultyRack) 
         faults = Faults(rack.lab, bench.equipment, CLOCK, ActRecorder(rack.lab, rack.journal, "drop"))
         with faults.injected(FaultSpec("phy_drop", "srv1.p0")):
             with rack.mock.rackd() as rackd:
-                dropped = rackd.request("disturbances", soon(30))["dropped"]
+                dropped = rackd.request("disturbances", soon())["dropped"]
             assert set(dropped) & {1, 101}
         assert rack.truth()["disturbances"]["dropped"] == []
         assert rack.heal().problems == ()

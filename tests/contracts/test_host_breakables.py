@@ -34,7 +34,7 @@ class Arm:
 
     def is_seen(self, bench: Bench) -> bool:
         """Whether lsblk on the server lists the drive."""
-        seen = bench.host(self.server).run(["lsblk", "-dno", "SERIAL"], soon(30))
+        seen = bench.host(self.server).run(["lsblk", "-dno", "SERIAL"], soon())
         return bench.lab.drives[self.drive].serial in seen.stdout.split()
 
 
@@ -102,35 +102,35 @@ def test_a_real_server(clause: Callable[[breakable.BreakableArm], None], tmp_pat
 def test_a_drive_that_is_switched_off_has_no_power(bench: MockBench, part: str, kind: str) -> None:
     drive = f"drive:{MOCK[part].drive}"
     slot = bench.equipment.breakable[part]
-    slot.break_as("test/1", {"kind": kind}, soon(30))
-    assert bench.rackd.request("power", soon(30), target=drive)["on"] is False
-    slot.mend("test/1", soon(30))
-    assert bench.rackd.request("power", soon(30), target=drive)["on"] is True
+    slot.break_as("test/1", {"kind": kind}, soon())
+    assert bench.rackd.request("power", soon(), target=drive)["on"] is False
+    slot.mend("test/1", soon())
+    assert bench.rackd.request("power", soon(), target=drive)["on"] is True
 
 
 def test_what_stands_twice_is_mended_when_neither_key_stands(bench: MockBench) -> None:
     arm = MOCK["slot:node1/p0"]
     slot = bench.equipment.breakable[arm.part]
     for key in ("one", "two"):
-        slot.break_as(key, {"kind": "removed"}, soon(30))
-    slot.mend("one", soon(30))
-    assert (list(slot.standing(soon(30))), arm.is_seen(bench)) == (["two"], False)
-    slot.mend("two", soon(30))
-    assert (slot.standing(soon(30)), arm.is_seen(bench)) == ({}, True)
+        slot.break_as(key, {"kind": "removed"}, soon())
+    slot.mend("one", soon())
+    assert (list(slot.standing(soon())), arm.is_seen(bench)) == (["two"], False)
+    slot.mend("two", soon())
+    assert (slot.standing(soon()), arm.is_seen(bench)) == ({}, True)
 
 
 def test_a_fault_that_a_reboot_ended_does_not_stand(bench: MockBench) -> None:
     """The kernel that forgot the drive is gone; the note of it stays until it is mended."""
     arm = MOCK["slot:node1/p0"]
     slot = bench.equipment.breakable[arm.part]
-    slot.break_as("test/2", {"kind": "removed"}, soon(30))
-    bench.power.ports["server:node1"].turn_off(soon(30))
-    bench.power.ports["server:node1"].turn_on(soon(30))
-    bench.host("node1").reconnect(soon(30))
-    deadline = soon(30)
+    slot.break_as("test/2", {"kind": "removed"}, soon())
+    bench.power.ports["server:node1"].turn_off(soon())
+    bench.power.ports["server:node1"].turn_on(soon())
+    bench.host("node1").reconnect(soon())
+    deadline = soon()
     while slot.standing(deadline):
         assert not deadline.is_over()
-    slot.mend("test/2", soon(30))
+    slot.mend("test/2", soon())
     assert arm.is_seen(bench)
 
 
@@ -138,30 +138,30 @@ def test_another_drive_than_the_one_described_stays(bench: MockBench) -> None:
     slot = HostSlot(bench.host("node1"), "pci-0000:10:00.0", drive_id="ssd1", serial="RL999999")
     part = HostFaults(bench.host("node1"), "slot:node1/p0", slot)
     with pytest.raises(GuardRefused, match="the serial is described as RL999999"):
-        part.break_as("test/3", {"kind": "removed"}, soon(30))
+        part.break_as("test/3", {"kind": "removed"}, soon())
     assert MOCK["slot:node1/p0"].is_seen(bench)
-    assert part.standing(soon(30)) == {}
+    assert part.standing(soon()) == {}
 
 
 def test_a_note_that_cannot_be_read_is_named_and_keeps_nobody_from_the_others(bench: MockBench) -> None:
     """What it was about may stand: somebody has to look."""
     host, slot = bench.host("node1"), bench.equipment.breakable["slot:node1/p0"]
     note = "/var/lib/rackloop/faults/slot%3Anode1%2Fp0/half.json"
-    host.run(["mkdir", "-p", note.rpartition("/")[0]], soon(30))
-    host.write_file(note, b'{"key": "run/1", "fa', soon(30))
-    assert slot.standing(soon(30)) == {"half": {"kind": "unreadable", "note": note}}
+    host.run(["mkdir", "-p", note.rpartition("/")[0]], soon())
+    host.write_file(note, b'{"key": "run/1", "fa', soon())
+    assert slot.standing(soon()) == {"half": {"kind": "unreadable", "note": note}}
     said = f'node1: the note {note} cannot be read: .{{"key": "run/1"'
     with pytest.raises(LabError, match=said):
-        slot.break_as("half", {"kind": "removed"}, soon(30))
+        slot.break_as("half", {"kind": "removed"}, soon())
     with pytest.raises(LabError, match=said):
-        slot.mend("half", soon(30))
-    slot.break_as("whole", {"kind": "removed"}, soon(30))
-    assert set(slot.standing(soon(30))) == {"half", "whole"}
-    slot.mend("whole", soon(30))
-    assert set(slot.standing(soon(30))) == {"half"}
+        slot.mend("half", soon())
+    slot.break_as("whole", {"kind": "removed"}, soon())
+    assert set(slot.standing(soon())) == {"half", "whole"}
+    slot.mend("whole", soon())
+    assert set(slot.standing(soon())) == {"half"}
     assert MOCK["slot:node1/p0"].is_seen(bench)
-    host.run(["rm", note], soon(30))
-    assert slot.standing(soon(30)) == {}
+    host.run(["rm", note], soon())
+    assert slot.standing(soon()) == {}
 
 
 class Toolless:
@@ -190,8 +190,8 @@ def test_a_missing_tool_is_named_with_its_package(
     host = cast("Host", Toolless(bench.host(server)))
     part = HostFaults(host, "slot:test", HostSlot(host, device, drive_id=drive, serial=bench.lab.drives[drive].serial))
     with pytest.raises(ToolError, match=package):
-        part.break_as("test/4", {"kind": kind}, soon(30))
-    assert part.standing(soon(30)) == {}
+        part.break_as("test/4", {"kind": kind}, soon())
+    assert part.standing(soon()) == {}
 
 
 def test_a_place_that_cannot_do_it_says_why(bench: MockBench) -> None:
@@ -203,5 +203,5 @@ def test_a_place_that_cannot_do_it_says_why(bench: MockBench) -> None:
         ("link_disabled", "which is no PCIe drive"),
     ):
         with pytest.raises(NotSupported, match=f"node1:pci-0000:12:00.0 .*{reason}"):
-            part.break_as("test/5", {"kind": kind}, soon(30))
-    assert part.standing(soon(30)) == {}
+            part.break_as("test/5", {"kind": kind}, soon())
+    assert part.standing(soon()) == {}

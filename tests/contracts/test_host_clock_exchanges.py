@@ -63,7 +63,7 @@ def drive(tmp_path: Path, probe: RackProbe) -> DevicePath:
     path.write_bytes(bytes(1 << 20))
     device = DevicePath(path)
     with minted(device, SERIAL) as writable:
-        probe.write(writable, soon(30))
+        probe.write(writable, soon())
     return device
 
 
@@ -89,14 +89,14 @@ def port(elsewhere: Elsewhere) -> Iterator[socket.socket]:
 
 def opened(executor: Executor, device: DevicePath) -> RemapSession:
     probe = RackProbe(executor, CLOCK, str(find_binary("rackprobe")))
-    return probe.remap_session([ProbeTarget("p0", device.probe_target())], soon(30))
+    return probe.remap_session([ProbeTarget("p0", device.probe_target())], soon())
 
 
 def read_once(session: RemapSession) -> tuple[int, VerifiedRead, int]:
     """A verified read between two stamps of this machine's clock."""
     before_ns = CLOCK.now_ns()
-    arm = session.arm("p0", Expected(SERIAL), soon(30))
-    read = session.wait_verified(arm, soon(30))
+    arm = session.arm("p0", Expected(SERIAL), soon())
+    read = session.wait_verified(arm, soon())
     return before_ns, read, CLOCK.now_ns()
 
 
@@ -111,7 +111,7 @@ def test_a_probe_on_this_machine_has_its_clock(executor: LocalExecutor, drive: D
 
 
 def test_a_server_of_this_machine_has_its_clock(host: SshHost, drive: DevicePath) -> None:
-    with RackProbe(host, CLOCK).remap_session([ProbeTarget("p0", drive.probe_target())], soon(50)) as session:
+    with RackProbe(host, CLOCK).remap_session([ProbeTarget("p0", drive.probe_target())], soon()) as session:
         offset = session.host_clock.offset()
         assert session.host_clock.is_own
     assert abs(offset.offset_ns) <= offset.error_ns
@@ -120,8 +120,8 @@ def test_a_server_of_this_machine_has_its_clock(host: SshHost, drive: DevicePath
 def test_a_simulated_server_has_a_boot_of_its_own_and_this_machines_clock(bench: MockBench) -> None:
     device = bench.device("srv1", "p0")
     probe = RackProbe(bench.host("srv1"), CLOCK)
-    with probe.watch(device, Expected(SERIAL), soon(50), interval_s=0.05) as watch:
-        interval = watch.next_interval(soon(50))
+    with probe.watch(device, Expected(SERIAL), soon(), interval_s=0.05) as watch:
+        interval = watch.next_interval(soon())
         offset = watch.host_clock.offset()
         assert watch.host_clock.is_own
     assert interval is not None
@@ -144,9 +144,9 @@ def test_stamps_of_another_clock_are_related_to_the_runs(elsewhere: Executor, dr
 def test_a_watch_of_another_clock_tells_the_runs_time(elsewhere: Executor, drive: DevicePath) -> None:
     probe = RackProbe(elsewhere, CLOCK, str(find_binary("rackprobe")))
     before_ns = CLOCK.now_ns()
-    with probe.watch(drive, Expected(SERIAL), soon(30), interval_s=0.02) as watch:
-        live = watch.next_interval(soon(30))
-        result = watch.result(soon(30))
+    with probe.watch(drive, Expected(SERIAL), soon(), interval_s=0.02) as watch:
+        live = watch.next_interval(soon())
+        result = watch.result(soon())
         intervals, started_ns = watch.intervals, watch.started_ns
     after_ns = CLOCK.now_ns()
     assert live is not None
@@ -159,10 +159,10 @@ def test_a_watch_of_another_clock_tells_the_runs_time(elsewhere: Executor, drive
 
 def test_a_watch_that_says_nothing_in_time_is_not_waited_for(executor: LocalExecutor, drive: DevicePath) -> None:
     probe = RackProbe(executor, CLOCK)
-    with probe.watch(drive, Expected(SERIAL), soon(30), interval_s=3600) as watch:
+    with probe.watch(drive, Expected(SERIAL), soon(), interval_s=3600) as watch:
         with pytest.raises(DeadlineExceeded, match="printed no interval in time"):
             watch.next_interval(soon(0.01))
-        assert watch.result(soon(30)).completed > 0
+        assert watch.result(soon()).completed > 0
 
 
 def asked_by_line(place: Elsewhere) -> bool:

@@ -71,19 +71,19 @@ class MockServer:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        self._rack.control.crash(_SERVER, soon(30))
+        self._rack.control.crash(_SERVER, soon())
         try:
             yield
         finally:
-            self._rack.control.boot(_SERVER, soon(30))
+            self._rack.control.boot(_SERVER, soon())
 
     @contextmanager
     def hung(self) -> Iterator[None]:
-        self._rack.control.hang(_SERVER, soon(30))
+        self._rack.control.hang(_SERVER, soon())
         try:
             yield
         finally:
-            self._rack.control.resume(_SERVER, soon(30))
+            self._rack.control.resume(_SERVER, soon())
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from rackloop_labs.labd_control import HostState, LabdControl
 from rackloop_labs.mock import MockBench
 from rackloop_labs.offered import unsupported_in
 from tests.deadlines import CLOCK, soon
+from tests.mock_rack import patient
 
 CRASH = {"kind": "crash"}
 # Where every mock server has it; the kernel of this machine may have no /proc/sysrq-trigger.
@@ -41,7 +42,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> LabState:
 
 @pytest.fixture(scope="module")
 def bench(state: LabState) -> Iterator[MockBench]:
-    with open_lab(load_lab("mock-direct"), CLOCK, state, None, seed=1) as bench:
+    with open_lab(patient(load_lab("mock-direct")), CLOCK, state, None, seed=1) as bench:
         assert isinstance(bench, MockBench)
         yield bench
 
@@ -50,10 +51,10 @@ def bench(state: LabState) -> Iterator[MockBench]:
 def labd(state: LabState, bench: MockBench) -> Iterator[LabdControl]:
     control = LabdControl(state)
     yield control
-    for server, how in control.states(soon(30)).items():
+    for server, how in control.states(soon()).items():
         if how is HostState.CRASHED:
-            control.boot(server, soon(30))
-        bench.host(server).reconnect(soon(30))
+            control.boot(server, soon())
+        bench.host(server).reconnect(soon())
 
 
 def part_of(bench: MockBench, server: str) -> HostCrash:
@@ -69,7 +70,7 @@ def test_a_mock_server(
 ) -> None:
     """With a controller that speaks IPMI."""
     part, fault = part_of(bench, "node1"), {"kind": kind}
-    clause(breakable.BreakableArm(lambda: part, fault, lambda: labd.states(soon(30))["node1"] is HostState.CRASHED))
+    clause(breakable.BreakableArm(lambda: part, fault, lambda: labd.states(soon())["node1"] is HostState.CRASHED))
 
 
 @needs_nmi
@@ -84,13 +85,13 @@ def test_a_kernel_that_does_not_panic_at_an_interrupt_is_left_as_it_was(bench: M
             del deadline
 
     host, name = bench.host("node2"), "server:node2"
-    host.reconnect(soon(30))
-    host.run(["sh", "-c", "echo 10 >/proc/sys/kernel/panic"], soon(30))
+    host.reconnect(soon())
+    host.run(["sh", "-c", "echo 10 >/proc/sys/kernel/panic"], soon())
     part = HostCrash(host, name, bench.power.ports[name], Unheard(), trigger=TRIGGER, answer_s=2.0)
     with pytest.raises(DeadlineExceeded, match="node2 was told to panic, and still answers"):
         part.break_as("test/6", {"kind": "nmi"}, soon(1))
-    assert labd.states(soon(30))["node2"] is HostState.UP
-    assert host.run(["cat", SETTING, "/proc/sys/kernel/panic"], soon(30)).stdout == "0\n10\n"
+    assert labd.states(soon())["node2"] is HostState.UP
+    assert host.run(["cat", SETTING, "/proc/sys/kernel/panic"], soon()).stdout == "0\n10\n"
 
 
 def test_a_crashed_server_has_its_power_and_its_drives_their_links_and_boots_anew(
@@ -98,54 +99,54 @@ def test_a_crashed_server_has_its_power_and_its_drives_their_links_and_boots_ane
 ) -> None:
     """With a controller that speaks Redfish."""
     part, host = part_of(bench, "node2"), bench.host("node2")
-    host.reconnect(soon(30))
-    before = host.run(["cat", "/proc/sys/kernel/random/boot_id"], soon(30)).stdout
-    part.break_as("test/1", CRASH, soon(30))
-    assert labd.states(soon(30))["node2"] is HostState.CRASHED
-    assert bench.power.ports["server:node2"].is_on(soon(30))
-    part.mend("test/1", soon(30))
-    host.reconnect(soon(30))
-    assert host.run(["cat", "/proc/sys/kernel/random/boot_id"], soon(30)).stdout != before
+    host.reconnect(soon())
+    before = host.run(["cat", "/proc/sys/kernel/random/boot_id"], soon()).stdout
+    part.break_as("test/1", CRASH, soon())
+    assert labd.states(soon())["node2"] is HostState.CRASHED
+    assert bench.power.ports["server:node2"].is_on(soon())
+    part.mend("test/1", soon())
+    host.reconnect(soon())
+    assert host.run(["cat", "/proc/sys/kernel/random/boot_id"], soon()).stdout != before
 
 
 def test_who_did_not_crash_it_sees_that_it_is_crashed_and_may_end_it(bench: MockBench, labd: LabdControl) -> None:
     """As heal does, with the key of the journal."""
-    part_of(bench, "node1").break_as("test/2", CRASH, soon(30))
+    part_of(bench, "node1").break_as("test/2", CRASH, soon())
     other = part_of(bench, "node1")
-    assert other.standing(soon(30)) == {"#crashed": CRASH}
-    other.mend("test/2", soon(30))
-    assert other.standing(soon(30)) == {}
-    bench.host("node1").reconnect(soon(30))
-    assert labd.states(soon(30))["node1"] is HostState.UP
-    assert other.standing(soon(30)) == {}
+    assert other.standing(soon()) == {"#crashed": CRASH}
+    other.mend("test/2", soon())
+    assert other.standing(soon()) == {}
+    bench.host("node1").reconnect(soon())
+    assert labd.states(soon())["node1"] is HostState.UP
+    assert other.standing(soon()) == {}
 
 
 def test_a_server_without_power_is_not_crashed(bench: MockBench, labd: LabdControl) -> None:
     part = part_of(bench, "node1")
-    bench.power.ports["server:node1"].turn_off(soon(30))
-    assert part.standing(soon(30)) == {}
-    part.mend("test/3", soon(30))
-    assert labd.states(soon(30))["node1"] is HostState.OFF
-    bench.power.ports["server:node1"].turn_on(soon(30))
+    bench.power.ports["server:node1"].turn_off(soon())
+    assert part.standing(soon()) == {}
+    part.mend("test/3", soon())
+    assert labd.states(soon())["node1"] is HostState.OFF
+    bench.power.ports["server:node1"].turn_on(soon())
 
 
 @pytest.mark.usefixtures("labd")
 def test_a_kernel_that_would_reboot_by_itself_is_told_to_stay(bench: MockBench) -> None:
     host = bench.host("node1")
-    host.run(["sh", "-c", "echo 10 >/proc/sys/kernel/panic"], soon(30))
+    host.run(["sh", "-c", "echo 10 >/proc/sys/kernel/panic"], soon())
     part = part_of(bench, "node1")
-    part.break_as("test/4", CRASH, soon(30))
-    part.mend("test/4", soon(30))
-    host.reconnect(soon(30))
-    assert host.run(["cat", "/proc/sys/kernel/panic"], soon(30)).stdout == "0\n"
+    part.break_as("test/4", CRASH, soon())
+    part.mend("test/4", soon())
+    host.reconnect(soon())
+    assert host.run(["cat", "/proc/sys/kernel/panic"], soon()).stdout == "0\n"
 
 
 def test_a_server_that_refuses_goes_on(bench: MockBench, labd: LabdControl) -> None:
     part = HostCrash(bench.host("node1"), "server:node1", bench.power.ports["server:node1"], trigger="/proc/nowhere")
     with pytest.raises(LabError, match=r"node1: /proc/nowhere cannot be written; it takes root"):
-        part.break_as("test/5", CRASH, soon(30))
-    assert labd.states(soon(30))["node1"] is HostState.UP
-    assert part.standing(soon(30)) == {}
+        part.break_as("test/5", CRASH, soon())
+    assert labd.states(soon())["node1"] is HostState.UP
+    assert part.standing(soon()) == {}
 
 
 def test_a_real_rack_crashes_its_servers_and_is_healed(bench: MockBench, labd: LabdControl, tmp_path: Path) -> None:
@@ -169,11 +170,11 @@ def test_a_real_rack_crashes_its_servers_and_is_healed(bench: MockBench, labd: L
         journal = Journal(store)
         recorder = ActRecorder(bench.lab, journal, "run")
         with Faults(bench.lab, equipment, CLOCK, recorder) as faults, faults.injected(crash):
-            assert labd.states(soon(30))["node1"] is HostState.CRASHED
-        hosts["node1"].reconnect(soon(30))
+            assert labd.states(soon())["node1"] is HostState.CRASHED
+        hosts["node1"].reconnect(soon())
         Faults(bench.lab, equipment, CLOCK, recorder).begin(crash)
         later = {"server:node1": part_of(bench, "node1")}
         again = Equipment(bench.equipment.fabric, None, power=bench.power.ports, breakable=later)
-        report = heal(bench.lab, journal, again, CLOCK, soon(60))
+        report = heal(bench.lab, journal, again, CLOCK, soon())
         assert (report.problems, len(report.undone)) == ((), 1)
-        hosts["node1"].reconnect(soon(30))
+        hosts["node1"].reconnect(soon())

@@ -58,7 +58,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockBench]:
 def host(bench: MockBench) -> Host:
     """A server with control groups of which one is held already, by somebody else."""
     host = bench.host("node1")
-    assert host.run(["sh", "-c", _MAKE], soon(30)).status == 0
+    assert host.run(["sh", "-c", _MAKE], soon()).status == 0
     return host
 
 
@@ -68,12 +68,12 @@ def part_of(host: Any, longest_s: float = 3600) -> HostFaults:
 
 def held(host: Host) -> list[str]:
     """What each group is told, by name."""
-    return host.run(["sh", "-c", f"cd {GROUPS} && cat */cgroup.freeze"], soon(30)).stdout.split()
+    return host.run(["sh", "-c", f"cd {GROUPS} && cat */cgroup.freeze"], soon()).stdout.split()
 
 
 def has_seats(host: Host) -> bool:
     """Whether the folder by which PAM knows logind is where it was, with what was in it."""
-    return host.run(["test", "-e", f"{SEATS}/seat0"], soon(30)).status == 0
+    return host.run(["test", "-e", f"{SEATS}/seat0"], soon()).status == 0
 
 
 @pytest.mark.parametrize("clause", breakable.CONTRACT, ids=lambda clause: clause.__name__)
@@ -84,34 +84,34 @@ def test_a_mock_server(clause: Callable[[breakable.BreakableArm], None], host: H
 
 def test_what_somebody_else_holds_stays_held(host: Host) -> None:
     part = part_of(Looked(host))
-    part.break_as("test/1", HANG, soon(30))
-    part.mend("test/1", soon(30))
+    part.break_as("test/1", HANG, soon())
+    part.mend("test/1", soon())
     assert held(host) == ["1", "0", "0"]
 
 
 def test_a_server_lets_go_by_itself_where_nobody_else_does(host: Host) -> None:
     part = part_of(Looked(host), longest_s=0.5)
-    part.break_as("test/2", HANG, soon(30))
-    assert soon(30).poll(lambda: held(host) == ["1", "0", "0"], every_s=1e-2)
+    part.break_as("test/2", HANG, soon())
+    assert soon().poll(lambda: held(host) == ["1", "0", "0"], every_s=1e-2)
     assert has_seats(host)
-    assert part.standing(soon(30)) == {}
-    part.mend("test/2", soon(30))
-    assert host.run(["sh", "-c", "ls /run/rackloop-h* 2>&1"], soon(30)).status != 0
+    assert part.standing(soon()) == {}
+    part.mend("test/2", soon())
+    assert host.run(["sh", "-c", "ls /run/rackloop-h* 2>&1"], soon()).status != 0
 
 
 def test_no_login_waits_for_a_logind_that_is_held(host: Host) -> None:
     part = part_of(Looked(host))
-    part.break_as("test/6", HANG, soon(30))
+    part.break_as("test/6", HANG, soon())
     assert not has_seats(host)
-    part.mend("test/6", soon(30))
+    part.mend("test/6", soon())
     assert has_seats(host)
 
 
 def test_one_that_does_not_get_all_programs_lets_all_go(host: Host) -> None:
-    host.run(["sh", "-c", f"echo frozen 0 >{GROUPS}/system.slice/cgroup.events"], soon(30))
+    host.run(["sh", "-c", f"echo frozen 0 >{GROUPS}/system.slice/cgroup.events"], soon())
     part = part_of(Looked(host))
     with pytest.raises(LabError, match=r"node1: .*a program of system\.slice cannot be held"):
-        part.break_as("test/3", HANG, soon(60))
+        part.break_as("test/3", HANG, soon())
     assert held(host) == ["1", "0", "0"]
 
 
@@ -127,15 +127,15 @@ def test_a_server_that_must_not_be_held_says_why(
     status: int, said: str, error: type[Exception], message: str, host: Host
 ) -> None:
     with pytest.raises(error, match=message):
-        part_of(Looked(host, status, said)).break_as("test/4", HANG, soon(30))
+        part_of(Looked(host, status, said)).break_as("test/4", HANG, soon())
     assert held(host) == ["1", "0", "0"]
 
 
 def test_a_mock_servers_own_ssh_is_not_in_it(host: Host) -> None:
     with pytest.raises(FaultRefused, match="its SSH server is started for each connection"):
-        part_of(host).break_as("test/5", HANG, soon(30))
+        part_of(host).break_as("test/5", HANG, soon())
 
 
 def test_a_parameter_that_it_does_not_have_is_named(host: Host) -> None:
     with pytest.raises(BadInput, match="hang of node1 takes no colour"):
-        HostHang(host).prepare({**HANG, "colour": "red"}, soon(30))
+        HostHang(host).prepare({**HANG, "colour": "red"}, soon())

@@ -36,7 +36,7 @@ needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not i
 
 def await_none(working_for: str) -> None:
     """Return once nothing runs for this lab and lease any more."""
-    left = soon(30).poll(lambda: labelled(working_for), lambda left: not left, every_s=_POLL_S)
+    left = soon().poll(lambda: labelled(working_for), lambda left: not left, every_s=_POLL_S)
     assert not left, [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in left]
 
 
@@ -73,7 +73,7 @@ def rage(processes: FioProcesses, access: SshAccess, kills: int, seed: int) -> N
         begun += processes.kill_after(access, working_for, file, chance.uniform(0.0, 0.8))
         await_none(working_for)
     with SshHost(access, CLOCK) as host:
-        host.run(("rm", "-f", file), soon(30))
+        host.run(("rm", "-f", file), soon())
     assert begun > kills // 4
 
 
@@ -91,7 +91,7 @@ def test_a_storm_of_kills_leaves_no_writer(processes: FioProcesses, access: SshA
 def test_commands_end_with_the_sshd_that_they_came_by(sshd: Sshd) -> None:
     with SshHost(sshd.access(), CLOCK, "lab/alone") as host:
         process = host.start(("sh", "-c", _LOOP))
-        shell = process.read_line(soon(30))
+        shell = process.read_line(soon())
         wrapper = Path(f"/proc/{shell}/stat").read_text().rpartition(")")[2].split()[1]
         parent = Path(f"/proc/{wrapper}/stat").read_text().rpartition(")")[2].split()[1]
         assert Path(f"/proc/{parent}/comm").read_text().startswith("sshd")
@@ -106,7 +106,7 @@ def test_a_network_that_is_cut_ends_commands_before_a_lease_can_be_anothers(sshd
         known.write_text(access.known_hosts.read_text().replace(f":{access.port}", f":{relay.port}"))
         host = SshHost(replace(access, port=relay.port, known_hosts=known), CLOCK, "lab/cut-off")
         process = host.start(("sh", "-c", _LOOP))
-        assert process.read_line(soon(30))
+        assert process.read_line(soon())
         with relay.cut():
             await_none("lab/cut-off")
         host.close()
@@ -115,7 +115,7 @@ def test_a_network_that_is_cut_ends_commands_before_a_lease_can_be_anothers(sshd
 def test_what_runs_over_a_later_connection_is_not_ended_with_an_earlier_one(host: SshHost) -> None:
     labels = []
     for _ in range(10):
-        labels.append(host.run(("sh", "-c", 'printf %s "$RACKLOOP_COMMAND"'), soon(30)).stdout)
+        labels.append(host.run(("sh", "-c", 'printf %s "$RACKLOOP_COMMAND"'), soon()).stdout)
         host.give_up()
     assert [(one, other) for one in labels for other in labels if one != other and other.startswith(one)] == []
 
@@ -138,7 +138,7 @@ def left(*labels: str) -> Iterator[list[subprocess.Popen[bytes]]]:
 def test_commands_of_leases_that_are_over_are_ended_and_named(host: SshHost) -> None:
     lab = f"lab{os.getpid()}"
     with left(f"{lab}/over/1.1", f"{lab}/held/2.1", f"{lab}x/over/3.1") as (over, held, another):
-        ended, problems = end_orphans(lab, [host], lambda: ["held"], soon(30))
+        ended, problems = end_orphans(lab, [host], lambda: ["held"], soon())
         assert {(orphan.server, orphan.lease) for orphan in ended} == {("srv1", "over")}
         assert over.pid in {orphan.pid for orphan in ended}
         assert "sleep 1000" in " ".join(map(str, ended))
@@ -146,9 +146,9 @@ def test_commands_of_leases_that_are_over_are_ended_and_named(host: SshHost) -> 
         assert over.wait(30) == -signal.SIGKILL
         assert (held.poll(), another.poll()) == (None, None)
         assert labelled(f"{lab}/over") == []
-        assert end_orphans(lab, [host], lambda: ["held"], soon(30)) == ((), [])
-        end_orphans(lab, [host], list, soon(30))
-        end_orphans(f"{lab}x", [host], list, soon(30))
+        assert end_orphans(lab, [host], lambda: ["held"], soon()) == ((), [])
+        end_orphans(lab, [host], list, soon())
+        end_orphans(f"{lab}x", [host], list, soon())
         assert (held.wait(30), another.wait(30)) == (-signal.SIGKILL, -signal.SIGKILL)
 
 
@@ -156,17 +156,17 @@ def test_commands_of_the_lease_that_asks_are_none_of_a_lease_that_is_over(sshd: 
     lab = f"lab{os.getpid()}"
     with left(f"{lab}/mine/1.1", f"{lab}/over/1.1") as (mine, over):
         with SshHost(sshd.access(), CLOCK, f"{lab}/mine") as asking:
-            ended, _ = end_orphans(lab, [asking], list, soon(30))
+            ended, _ = end_orphans(lab, [asking], list, soon())
         assert {orphan.lease for orphan in ended} == {"over"}
         assert over.wait(30) == -signal.SIGKILL
         assert mine.poll() is None
-        end_orphans(lab, [host], list, soon(30))
+        end_orphans(lab, [host], list, soon())
         assert mine.wait(30) == -signal.SIGKILL
 
 
 def test_a_server_that_cannot_be_asked_is_passed_over(sshd: Sshd) -> None:
     nobody = SshHost(replace(sshd.access("gone"), port=1), CLOCK)
-    assert end_orphans("lab", [nobody], list, soon(30)) == ((), [])
+    assert end_orphans("lab", [nobody], list, soon()) == ((), [])
 
 
 def test_heal_ends_what_a_run_left_and_leaves_what_is_its_own(rack: MockRack) -> None:
@@ -177,9 +177,9 @@ def test_heal_ends_what_a_run_left_and_leaves_what_is_its_own(rack: MockRack) ->
     ):
         rack.says("srv2", "RACKLOOP_COMMAND=mock/0badcafe/1.1 nohup sleep 1000 >/dev/null 2>&1 & echo")
         own = opened.host("srv2").start(("sh", "-c", "echo up; read -r line; echo still here"))
-        assert own.read_line(soon(30)) == "up"
+        assert own.read_line(soon()) == "up"
         report = BenchInService(opened, ()).heal(Journal(store), held)
         assert [(orphan.server, orphan.lease) for orphan in report.ended] == [("srv2", "0badcafe")]
         assert (report.problems, report.found_in_order) == ((), False)
         own.write_line("go on")
-        assert own.read_line(soon(30)) == "still here"
+        assert own.read_line(soon()) == "still here"

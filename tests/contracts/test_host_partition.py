@@ -45,7 +45,7 @@ def part_of(host: Host, longest_s: float = 3600) -> HostFaults:
 
 
 def is_cut(host: Host) -> bool:
-    return TABLE in host.run(["nft", "list", "tables"], soon(30)).stdout
+    return TABLE in host.run(["nft", "list", "tables"], soon()).stdout
 
 
 @pytest.mark.parametrize("clause", breakable.CONTRACT, ids=lambda clause: clause.__name__)
@@ -56,9 +56,9 @@ def test_a_mock_server(clause: Callable[[breakable.BreakableArm], None], bench: 
 
 def test_ssh_from_the_harness_and_the_loopback_are_let_through_and_nothing_else(bench: MockBench) -> None:
     host = bench.host("node1")
-    part_of(host).break_as("test/1", PARTITION, soon(30))
-    _, _, own, port = host.run(["sh", "-c", "echo $SSH_CONNECTION"], soon(30)).stdout.split()
-    listed = host.run(["nft", "list", "table", "inet", "rackloop_partition"], soon(30)).stdout
+    part_of(host).break_as("test/1", PARTITION, soon())
+    _, _, own, port = host.run(["sh", "-c", "echo $SSH_CONNECTION"], soon()).stdout.split()
+    listed = host.run(["nft", "list", "table", "inet", "rackloop_partition"], soon()).stdout
     assert listed.count("policy drop;") == 3
     accepted = [line.strip() for line in listed.splitlines() if "accept" in line]
     assert accepted == [
@@ -70,32 +70,32 @@ def test_ssh_from_the_harness_and_the_loopback_are_let_through_and_nothing_else(
         f"ip daddr {own} tcp sport {port} accept",
         "udp sport 68 udp dport 67 accept",
     ]
-    part_of(host).mend("test/1", soon(30))
+    part_of(host).mend("test/1", soon())
     assert not is_cut(host)
 
 
 def test_a_server_ends_it_by_itself_where_nobody_else_does(bench: MockBench) -> None:
     host = bench.host("node2")
     part = part_of(host, longest_s=0.2)
-    part.break_as("test/2", PARTITION, soon(30))
-    assert soon(30).poll(lambda: not is_cut(host), every_s=1e-2)
-    assert part.standing(soon(30)) == {}
-    part.mend("test/2", soon(30))
+    part.break_as("test/2", PARTITION, soon())
+    assert soon().poll(lambda: not is_cut(host), every_s=1e-2)
+    assert part.standing(soon()) == {}
+    part.mend("test/2", soon())
 
 
 def test_a_timer_ends_no_other_partition_than_its_own(bench: MockBench) -> None:
     host = bench.host("node2")
     for longest_s in (0.3, 3600):
         part = part_of(host, longest_s)
-        part.break_as("test/3", PARTITION, soon(30))
+        part.break_as("test/3", PARTITION, soon())
         if longest_s == 3600:
             timers = host.run(
-                ["sh", "-c", "cat /run/rackloop-partition; ps -eo args | grep -c '[s]leep 0.300'"], soon(30)
+                ["sh", "-c", "cat /run/rackloop-partition; ps -eo args | grep -c '[s]leep 0.300'"], soon()
             )
             assert timers.stdout.split()[1] == "0"
             assert is_cut(host)
-        part.mend("test/3", soon(30))
-    assert host.run(["sh", "-c", "ls /run/rackloop-partition 2>&1"], soon(30)).status != 0
+        part.mend("test/3", soon())
+    assert host.run(["sh", "-c", "ls /run/rackloop-partition 2>&1"], soon()).status != 0
 
 
 class ShutOut:
@@ -114,19 +114,19 @@ class ShutOut:
 def test_a_partition_that_lets_no_new_login_in_is_over_soon(bench: MockBench) -> None:
     host = bench.host("node2")
     partition = HostPartition(cast(Any, ShutOut(host)), trial_s=0.2)
-    note = partition.prepare(PARTITION, soon(30))
+    note = partition.prepare(PARTITION, soon())
     with pytest.raises(LabError, match=r"node2: with its network cut no new login came in.*nothing answered in time"):
-        partition.start(note, soon(30))
-    assert soon(30).poll(lambda: not is_cut(host), every_s=1e-2)
+        partition.start(note, soon())
+    assert soon().poll(lambda: not is_cut(host), every_s=1e-2)
 
 
 def test_a_new_login_has_it_stand_as_long_as_it_may(bench: MockBench) -> None:
     host = bench.host("node2")
     partition = HostPartition(cast(Any, host), longest_s=3601, trial_s=77)
-    partition.start(partition.prepare(PARTITION, soon(30)), soon(30))
-    timers = host.run(["sh", "-c", "ps -eo args | sed -n -E 's/^sleep (77|3601)[.]000$/\\1/p'"], soon(30)).stdout
+    partition.start(partition.prepare(PARTITION, soon()), soon())
+    timers = host.run(["sh", "-c", "ps -eo args | sed -n -E 's/^sleep (77|3601)[.]000$/\\1/p'"], soon()).stdout
     assert (timers.split(), is_cut(host)) == (["3601"], True)
-    partition.end({}, soon(30))
+    partition.end({}, soon())
 
 
 def test_a_login_that_comes_when_the_trial_is_over_makes_no_partition(bench: MockBench) -> None:
@@ -139,19 +139,19 @@ def test_a_login_that_comes_when_the_trial_is_over_makes_no_partition(bench: Moc
 
     partition = HostPartition(cast(Any, Late(host)))
     with pytest.raises(LabError, match="the cut was over before"):
-        partition.start(partition.prepare(PARTITION, soon(30)), soon(30))
-    assert host.run(["ls", "/run/rackloop-partition"], soon(30)).status != 0
+        partition.start(partition.prepare(PARTITION, soon()), soon())
+    assert host.run(["ls", "/run/rackloop-partition"], soon()).status != 0
 
 
 def test_a_reboot_ends_it(bench: MockBench) -> None:
     host = bench.host("node1")
     part = part_of(host)
-    part.break_as("test/4", PARTITION, soon(30))
-    bench.power.ports["server:node1"].turn_off(soon(30))
-    bench.power.ports["server:node1"].turn_on(soon(30))
-    host.reconnect(soon(30))
-    assert part.standing(soon(30)) == {}
-    part.mend("test/4", soon(30))
+    part.break_as("test/4", PARTITION, soon())
+    bench.power.ports["server:node1"].turn_off(soon())
+    bench.power.ports["server:node1"].turn_on(soon())
+    host.reconnect(soon())
+    assert part.standing(soon()) == {}
+    part.mend("test/4", soon())
 
 
 class Changed:
@@ -184,10 +184,10 @@ class BySudo:
 
 def test_an_account_that_is_root_by_sudo_is_let_through_as_well(bench: MockBench) -> None:
     part = part_of(cast("Host", BySudo(bench.host("node1"))))
-    part.break_as("test/6", PARTITION, soon(30))
-    listed = bench.host("node1").run(["nft", "list", "table", "inet", "rackloop_partition"], soon(30)).stdout
+    part.break_as("test/6", PARTITION, soon())
+    listed = bench.host("node1").run(["nft", "list", "table", "inet", "rackloop_partition"], soon()).stdout
     assert "ip saddr 127.0.0.1 tcp dport" in listed
-    part.mend("test/6", soon(30))
+    part.mend("test/6", soon())
 
 
 def looking(stdout: str = "", stderr: str = "", status: int = 0) -> Callable[[Completed], Completed]:
@@ -211,9 +211,9 @@ def test_a_server_that_cannot_be_cut_off_safely_is_left_alone(
     host = bench.host("node1")
     part = part_of(cast("Host", Changed(host, look)))
     with pytest.raises(error, match=said):
-        part.break_as("test/5", PARTITION, soon(30))
+        part.break_as("test/5", PARTITION, soon())
     assert not is_cut(host)
-    assert part_of(host).standing(soon(30)) == {}
+    assert part_of(host).standing(soon()) == {}
 
 
 def test_the_servers_of_a_real_rack_are_cut_off_and_healed(bench: MockBench, tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_the_servers_of_a_real_rack_are_cut_off_and_healed(bench: MockBench, tmp
         assert not is_cut(hosts["node2"])
         Faults(bench.lab, equipment, CLOCK, recorder).begin(FaultSpec("partition", "node1"))
         assert is_cut(hosts["node1"])
-        report = heal(bench.lab, journal, equipment, CLOCK, soon(60))
+        report = heal(bench.lab, journal, equipment, CLOCK, soon())
         assert (report.problems, len(report.undone)) == ((), 1)
         assert not is_cut(hosts["node1"])
 

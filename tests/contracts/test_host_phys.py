@@ -43,7 +43,7 @@ class Arm:
         phys = HostPhys(self.ports, via)
         ports = tuple(self.ports)
         yield reset_contract.ResetArm(
-            phys, ports, lambda: phys.drop_counts(ports, soon(30)), lambda: phys.port_states(ports, soon(30))
+            phys, ports, lambda: phys.drop_counts(ports, soon()), lambda: phys.port_states(ports, soon())
         )
 
 
@@ -86,7 +86,7 @@ def test_link_reset(clause: Callable[[reset_contract.ResetFactory], None], arm: 
 
 
 def _becomes(phys: HostPhys, port: int, state: PortState) -> None:
-    deadline = soon(30)
+    deadline = soon()
     while (now := phys.port_states([port], deadline)[port]) is not state:
         assert not deadline.is_over(), f"port {port} is still {now}"
 
@@ -95,28 +95,28 @@ def test_a_signal_comes_back_when_nobody_is_left_to_give_it(arm: Arm) -> None:
     """The server gives it back by itself: the connection that took it is gone."""
     port, phy = next(iter(arm.ports.items()))
     with SshHost(arm.accesses[phy.host.name], CLOCK) as host:
-        HostPhys({port: HostPhy(host, phy.path)}).drop([port], 0.3, soon(30), request_id=CLOCK.now_ns())
+        HostPhys({port: HostPhy(host, phy.path)}).drop([port], 0.3, soon(), request_id=CLOCK.now_ns())
     _becomes(HostPhys(arm.ports), port, PortState.UP)
 
 
 def test_a_drop_is_ended_early(arm: Arm) -> None:
     port = next(iter(arm.ports))
     phys = HostPhys(arm.ports)
-    phys.drop([port], 600, soon(30), request_id=CLOCK.now_ns())
-    assert phys.port_states([port], soon(30)) == {port: PortState.DOWN}
-    phys.restore([port], soon(30))
+    phys.drop([port], 600, soon(), request_id=CLOCK.now_ns())
+    assert phys.port_states([port], soon()) == {port: PortState.DOWN}
+    phys.restore([port], soon())
     _becomes(phys, port, PortState.UP)
 
 
 def test_a_flap_is_ended_early(arm: Arm) -> None:
     port = next(iter(arm.ports))
     phys = HostPhys(arm.ports)
-    phys.flap([port], 0.01, 0.01, 10_000, soon(30), request_id=CLOCK.now_ns())
-    phys.restore([port], soon(30))
+    phys.flap([port], 0.01, 0.01, 10_000, soon(), request_id=CLOCK.now_ns())
+    phys.restore([port], soon())
     # The next one waits until this is over.
-    before = phys.drop_counts([port], soon(30))[port]
-    phys.drop([port], 0.01, soon(30), request_id=CLOCK.now_ns())
-    assert phys.drop_counts([port], soon(30))[port] == before + 1
+    before = phys.drop_counts([port], soon())[port]
+    phys.drop([port], 0.01, soon(), request_id=CLOCK.now_ns())
+    assert phys.drop_counts([port], soon())[port] == before + 1
     _becomes(phys, port, PortState.UP)
 
 
@@ -125,32 +125,32 @@ def test_a_drop_that_is_over_ends_nothing_but_itself(arm: Arm) -> None:
     port, phy = next(iter(arm.ports.items()))
     phys = HostPhys(arm.ports)
     off = HostFaults(phy.host, "phy:test", PhySwitchedOff(phy, arm.drives))
-    phys.drop([port], 600, soon(30), request_id=CLOCK.now_ns())
+    phys.drop([port], 600, soon(), request_id=CLOCK.now_ns())
     with pytest.raises(LabError, match=r"a drop or a flap of .* goes on: end that first"):
-        off.break_as("test/1", {"kind": "disabled"}, soon(30))
-    phys.restore([port], soon(30))
+        off.break_as("test/1", {"kind": "disabled"}, soon())
+    phys.restore([port], soon())
     _becomes(phys, port, PortState.UP)
     # The next one waits until the first is over.
-    phys.drop([port], 0.01, soon(30), request_id=CLOCK.now_ns())
+    phys.drop([port], 0.01, soon(), request_id=CLOCK.now_ns())
     _becomes(phys, port, PortState.UP)
-    deadline = soon(30)
+    deadline = soon()
     while True:
         try:
-            off.break_as("test/1", {"kind": "disabled"}, soon(30))
+            off.break_as("test/1", {"kind": "disabled"}, soon())
             break
         except LabError:
             assert not deadline.is_over()
-    phys.restore([port], soon(30))
-    assert set(off.standing(soon(30))) == {"test/1"}
+    phys.restore([port], soon())
+    assert set(off.standing(soon())) == {"test/1"}
     with pytest.raises(LabError, match="is switched off: end that first"):
-        phys.drop([port], 0.01, soon(30), request_id=CLOCK.now_ns())
-    off.mend("test/1", soon(30))
+        phys.drop([port], 0.01, soon(), request_id=CLOCK.now_ns())
+    off.mend("test/1", soon())
     _becomes(phys, port, PortState.UP)
 
 
 def test_a_port_without_sas_phys_says_so(arm: Arm) -> None:
     host = next(iter(arm.hosts.values()))
     with pytest.raises(NotSupported, match="has no SAS PHYs"):
-        HostPhys({1: HostPhy(host, "pci-0000:77:00.0")}).drop([1], 0.01, soon(30), request_id=1)
+        HostPhys({1: HostPhy(host, "pci-0000:77:00.0")}).drop([1], 0.01, soon(), request_id=1)
     with pytest.raises(LabError, match="no PCI address"):
-        HostPhys({1: HostPhy(host, "platform-1")}).drop([1], 0.01, soon(30), request_id=1)
+        HostPhys({1: HostPhy(host, "platform-1")}).drop([1], 0.01, soon(), request_id=1)

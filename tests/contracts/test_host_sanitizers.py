@@ -43,7 +43,7 @@ def drive_of(lab: Lab, bench: Bench, name: str) -> tuple[HostDrive, HostPath]:
 def permitted(lab: Lab, bench: Bench, name: str) -> WritableDrive:
     """The guard's permission to overwrite a drive from its server."""
     drive, device = drive_of(lab, bench, name)
-    return Guard(lab, EverythingLeased()).writable(name, drive, device, soon(60))
+    return Guard(lab, EverythingLeased()).writable(name, drive, device, soon())
 
 
 @pytest.mark.parametrize("clause", sanitizer.CONTRACT, ids=lambda clause: clause.__name__)

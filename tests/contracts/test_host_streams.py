@@ -56,7 +56,7 @@ def streaming(access: SshAccess) -> Iterator[SshHost]:
 def read(stream: SshStream, length: int) -> bytes:
     """So many bytes, or all there are."""
     data = b""
-    while len(data) < length and (more := stream.read_bytes(soon(30))):
+    while len(data) < length and (more := stream.read_bytes(soon())):
         data += more
     return data
 
@@ -84,8 +84,8 @@ def test_many_bytes_come_as_they_were_sent(streaming: SshHost) -> None:
 
 def test_its_end_is_told(streaming: SshHost) -> None:
     stream = streaming.open_stream(("sh", "-c", "echo trouble >&2; exit 3"))
-    assert stream.read_bytes(soon(30)) == b""
-    ended = stream.wait(soon(30))
+    assert stream.read_bytes(soon()) == b""
+    ended = stream.wait(soon())
     assert (ended.status, ended.stderr) == (3, "trouble\n")
     with pytest.raises(ToolError, match="no longer reads"):
         stream.write_bytes(b"x")
@@ -95,9 +95,9 @@ def test_its_end_is_told(streaming: SshHost) -> None:
 
 def test_a_missing_program_is_named(streaming: SshHost) -> None:
     stream = streaming.open_stream(("rackloop-nonesuch",))
-    assert stream.read_bytes(soon(30)) == b""
+    assert stream.read_bytes(soon()) == b""
     with pytest.raises(ToolError, match="rackloop-nonesuch was not found"):
-        stream.wait(soon(30))
+        stream.wait(soon())
     stream.close()
 
 
@@ -113,28 +113,28 @@ def test_streams_take_no_commands_place(streaming: SshHost) -> None:
         streams = [streaming.open_stream(("cat",)) for _ in range(MANY)]
         for stream in streams:
             stack.callback(stream.close)
-        assert streaming.run(("echo", "here"), soon(30)).stdout == "here\n"
+        assert streaming.run(("echo", "here"), soon()).stdout == "here\n"
         for stream in streams:
             stream.write_bytes(b"x")
-            assert stream.read_bytes(soon(30)) == b"x"
+            assert stream.read_bytes(soon()) == b"x"
 
 
 def test_commands_that_stay_take_no_others_place(streaming: SshHost) -> None:
     staying = [streaming.start_aside(("cat",)) for _ in range(MANY)]
-    assert streaming.run(("echo", "here"), soon(30)).stdout == "here\n"
+    assert streaming.run(("echo", "here"), soon()).stdout == "here\n"
     for number, process in enumerate(staying):
         process.write_line(str(number))
-        assert process.read_line(soon(30)) == str(number)
-        assert process.wait(soon(30)).status == 0
+        assert process.read_line(soon()) == str(number)
+        assert process.wait(soon()).status == 0
 
 
 def test_commands_that_stay_end_with_their_host(access: SshAccess) -> None:
     working_for = f"staying/{os.getpid()}"
     with SshHost(access, CLOCK, working_for) as host:
         process = host.start_aside(("sh", "-c", "echo on; exec sleep 1000"))
-        assert process.read_line(soon(30)) == "on"
+        assert process.read_line(soon()) == "on"
         assert labelled(working_for)
-    assert soon(30).poll(lambda: labelled(working_for), lambda left: not left, every_s=0.02) == []
+    assert soon().poll(lambda: labelled(working_for), lambda left: not left, every_s=0.02) == []
     with pytest.raises(LabError, match="closed"):
         host.start_aside(("cat",))
 
@@ -145,7 +145,7 @@ def test_they_end_with_their_host(access: SshAccess) -> None:
         stream = host.open_stream(("sh", "-c", "echo on; exec sleep 1000"))
         assert read(stream, 3) == b"on\n"
         assert labelled(working_for)
-    assert soon(30).poll(lambda: labelled(working_for), lambda left: not left, every_s=0.02) == []
+    assert soon().poll(lambda: labelled(working_for), lambda left: not left, every_s=0.02) == []
     with pytest.raises(ToolError, match="no longer reads"):
         stream.write_bytes(b"x")
     with pytest.raises(LabError, match="closed"):

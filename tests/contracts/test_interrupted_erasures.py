@@ -30,9 +30,9 @@ class Erasing(Real):
         """Have an erasure noted as one that begins is, and give its node: whoever waits for it dies now."""
         drive, _ = self.drive(name)
         with self.writable(name) as writable:
-            erasing = drive.erasing(writable, method, soon(60))
+            erasing = drive.erasing(writable, method, soon())
         parts = (self.equipment if is_journalled else self.bench.equipment).breakable
-        parts[f"slot:{'/'.join(PLACES[name])}"].break_as(KEY, erasing, soon(60))
+        parts[f"slot:{'/'.join(PLACES[name])}"].break_as(KEY, erasing, soon())
         return erasing["node"]
 
 
@@ -47,8 +47,8 @@ def test_heal_takes_the_password_of_a_killed_erasure_from_a_locked_drive(real: E
     real.says("hdd1", "hdparm", "--user-master", "u", "--security-set-pass", "rackloop", node)
     with direct_rack.rackd() as rackd:
         for on in (False, True):
-            rackd.request("power", soon(30), target="drive:hdd1", on=on)
-        soon(60).poll(lambda: rackd.request("identify", soon(30), server="node2", port="p1")["drive"], every_s=0.05)
+            rackd.request("power", soon(), target="drive:hdd1", on=on)
+        soon().poll(lambda: rackd.request("identify", soon(), server="node2", port="p1")["drive"], every_s=0.05)
     assert "\n\t\tenabled\n\t\tlocked\n" in real.says("hdd1", "hdparm", "-I", node)
     report = real.heal()
     assert (report.problems, [entry.resource for entry in report.undone]) == ((), ["slot:node2/p1"])
@@ -80,29 +80,29 @@ def test_an_erasure_that_no_entry_explains_is_reported_and_left_alone(real: Eras
     real.says("hdd1", "hdparm", "--user-master", "u", "--security-set-pass", "rackloop", node)
     [problem] = real.heal().problems
     assert problem.startswith("slot:node2/p1 has the fault erasing, which is not in the journal")
-    real.bench.equipment.breakable["slot:node2/p1"].mend(KEY, soon(60))
+    real.bench.equipment.breakable["slot:node2/p1"].mend(KEY, soon())
     assert real.heal().found_in_order
 
 
 def test_a_drive_that_left_while_it_erased_itself_is_asked_for(real: Erasing) -> None:
     real.note("ssd1", SanitizeMethod.BLOCK_ERASE)
     real.says("ssd1", "sh", "-c", "echo 1 >/sys/block/sda/device/delete")
-    soon(60).poll(lambda: "RL100001" not in real.says("ssd1", "lsblk", "-dno", "SERIAL"), every_s=0.05)
+    soon().poll(lambda: "RL100001" not in real.says("ssd1", "lsblk", "-dno", "SERIAL"), every_s=0.05)
     assert any("erased itself when it was left, and is gone: plug it in" in said for said in real.heal().problems)
     real.says("ssd1", "sh", "-c", "echo - - - >/sys/class/scsi_host/host0/scan")
-    soon(60).poll(lambda: "RL100001" in real.says("ssd1", "lsblk", "-dno", "SERIAL"), every_s=0.05)
+    soon().poll(lambda: "RL100001" in real.says("ssd1", "lsblk", "-dno", "SERIAL"), every_s=0.05)
     assert real.heal().problems == ()
     assert real.journal.standing("real") == []
 
 
 def test_an_erasure_is_not_begun_by_its_note(real: Erasing, direct_rack: MockRack) -> None:
     with pytest.raises(BadInput, match="erasing takes method, node and protocol"):
-        real.equipment.breakable["slot:node1/p0"].break_as(KEY, {"kind": ERASING}, soon(30))
+        real.equipment.breakable["slot:node1/p0"].break_as(KEY, {"kind": ERASING}, soon())
     with direct_rack.rackd() as rackd:
-        before = rackd.request("drive_stats", soon(30), drive="fast1")["sanitizes"]
+        before = rackd.request("drive_stats", soon(), drive="fast1")["sanitizes"]
         real.note("fast1", SanitizeMethod.BLOCK_ERASE)
         assert real.heal().problems == ()
-        assert rackd.request("drive_stats", soon(30), drive="fast1")["sanitizes"] == before
+        assert rackd.request("drive_stats", soon(), drive="fast1")["sanitizes"] == before
 
 
 @pytest.mark.parametrize("name", ["fast1", "hdd1"])
@@ -131,7 +131,7 @@ def test_a_purge_says_how_far_it_is_and_leaves_nothing_noted(real: Erasing, name
     [entry] = real.journal.standing("real")
     assert isinstance(entry.what, BreakPart)
     assert entry.what.fault["kind"] == ERASING
-    assert real.bench.equipment.breakable[entry.resource].standing(soon(30)) == {}
+    assert real.bench.equipment.breakable[entry.resource].standing(soon()) == {}
     assert real.heal().problems == ()
 
 
@@ -149,9 +149,9 @@ def test_a_purge_that_fails_leaves_what_heal_needs(real: Erasing, direct_rack: M
             real.equipment.breakable,
         )
         drive.inventory()
-        fault = rackd.request("fault", soon(30), drive="hdd1", fault={"kind": "hang"})
+        fault = rackd.request("fault", soon(), drive="hdd1", fault={"kind": "hang"})
         with pytest.raises(LabError, match="`rackloop heal` takes it away"):
             drive.purge()
-        rackd.request("clear_fault", soon(30), fault_id=fault["fault_id"])
+        rackd.request("clear_fault", soon(), fault_id=fault["fault_id"])
     assert real.heal().problems == ()
     assert "\n\tnot\tenabled\n" in real.says("hdd1", "hdparm", "-I", "/dev/disk/by-id/wwn-0x5000c500b0000004")

@@ -71,7 +71,7 @@ def test_a_drive_of_a_server(clause: Callable[[breakable.BreakableArm], None], r
 def test_heal_gives_sectors_back_what_they_held(real: Marked, name: str) -> None:
     held = os.urandom(3 * LENGTH)
     real.write(name, OFFSET - LENGTH, held)
-    real.part(name).break_as(KEY, FAULT, soon(60))
+    real.part(name).break_as(KEY, FAULT, soon())
     assert real.read(name) is None
     assert real.read(name, OFFSET - LENGTH) == held[:LENGTH]
     assert real.read(name, OFFSET + LENGTH) == held[2 * LENGTH :]
@@ -110,13 +110,13 @@ def test_one_that_was_marked_in_part_is_given_back_whole(real: Marked) -> None:
     part = failing(real, "f75")
     fault = {**FAULT, "sectors": 16}
     with pytest.raises(LabError, match=r"node1:.*--make-bad-sector f75 failed: Program aborted"):
-        part.break_as(KEY, fault, soon(60))
+        part.break_as(KEY, fault, soon())
     assert real.read("ssd1") is None
     # Whoever comes next asks the server for its notes.
-    assert real.bench.equipment.breakable["drive:ssd1"].standing(soon(60)) == {KEY: fault}
+    assert real.bench.equipment.breakable["drive:ssd1"].standing(soon()) == {KEY: fault}
     [problem] = real.heal().problems
     assert problem.startswith("drive:ssd1 has the fault media_error, which is not in the journal")
-    real.bench.equipment.breakable["drive:ssd1"].mend(KEY, soon(60))
+    real.bench.equipment.breakable["drive:ssd1"].mend(KEY, soon())
     assert real.read("ssd1", OFFSET, 2 * LENGTH) == held
 
 
@@ -125,10 +125,10 @@ def test_a_tool_that_says_it_succeeded_is_not_believed(real: Marked) -> None:
     held = os.urandom(LENGTH)
     real.write("ssd1", OFFSET, held)
     with pytest.raises(LabError, match="the drive took `hdparm --make-bad-sector`, and still reads these sectors"):
-        failing(real, "--make-bad-sector", status=0).break_as(KEY, FAULT, soon(60))
+        failing(real, "--make-bad-sector", status=0).break_as(KEY, FAULT, soon())
     part = real.bench.equipment.breakable["drive:ssd1"]
-    assert part.standing(soon(60)) == {}
-    part.mend(KEY, soon(60))
+    assert part.standing(soon()) == {}
+    part.mend(KEY, soon())
     assert real.read("ssd1") == held
     assert real.heal().found_in_order
 
@@ -170,11 +170,11 @@ def test_what_was_written_since_the_note_is_not_marked_nor_is_anything_else(
         hosts = {name: real.bench.host(name) for name in real.lab.servers} | {"node1": cast("Any", host)}
         part = RackMediaErrors(real.lab, hosts, CLOCK, real.held, None).breakable["drive:ssd1"]
         with pytest.raises(LabError, match=rf"{LENGTH} bytes at {OFFSET + LENGTH} were written while .* no sectors"):
-            part.break_as(KEY, {**FAULT, "sectors": 16}, soon(60))
+            part.break_as(KEY, {**FAULT, "sectors": 16}, soon())
         assert blocks.read(OFFSET, 2 * LENGTH) == old[:LENGTH] + new
     assert [line.split()[-2] for line in host.ran if "--make-bad-sector" in line] == marked
-    assert part.standing(soon(60)) == {}
-    part.mend(KEY, soon(60))
+    assert part.standing(soon()) == {}
+    part.mend(KEY, soon())
     assert real.read("ssd1", OFFSET, 2 * LENGTH) == old[:LENGTH] + new
     assert real.heal().found_in_order
 
@@ -185,31 +185,31 @@ def test_what_was_written_meanwhile_stays(real: Marked) -> None:
     real.write("fast1", OFFSET, old)
     fault = {**FAULT, "sectors": 32}
     with real.writable("fast1") as writable, open_blocks(writable, CLOCK) as blocks:
-        real.part("fast1").break_as(KEY, fault, soon(60))
+        real.part("fast1").break_as(KEY, fault, soon())
         blocks.write(OFFSET + LENGTH, new)
-        assert real.part("fast1").standing(soon(60)) == {KEY: fault}
-        real.part("fast1").mend(KEY, soon(60))
+        assert real.part("fast1").standing(soon()) == {KEY: fault}
+        real.part("fast1").mend(KEY, soon())
         assert blocks.read(OFFSET, 4 * LENGTH) == old[:LENGTH] + new + old[2 * LENGTH :]
 
 
 def test_sectors_that_were_all_written_are_mended_already(real: Marked) -> None:
-    real.part("ssd1").break_as(KEY, FAULT, soon(60))
+    real.part("ssd1").break_as(KEY, FAULT, soon())
     real.write("ssd1", OFFSET, bytes(LENGTH))
-    assert real.part("ssd1").standing(soon(60)) == {}
+    assert real.part("ssd1").standing(soon()) == {}
     assert real.heal().problems == ()
     assert real.read("ssd1") == bytes(LENGTH)
 
 
 def test_faults_of_other_sectors_add_up_and_overlapping_ones_do_not(real: Marked) -> None:
     part, further = real.part("sas1"), {**FAULT, "lba": 128}
-    part.break_as(KEY, FAULT, soon(60))
-    part.break_as("media/2", further, soon(60))
+    part.break_as(KEY, FAULT, soon())
+    part.break_as("media/2", further, soon())
     with pytest.raises(FaultRefused, match="sectors there cannot be read already"):
-        part.break_as("media/3", {**FAULT, "lba": 56, "sectors": 16}, soon(60))
-    part.mend(KEY, soon(60))
-    assert part.standing(soon(60)) == {"media/2": further}
+        part.break_as("media/3", {**FAULT, "lba": 56, "sectors": 16}, soon())
+    part.mend(KEY, soon())
+    assert part.standing(soon()) == {"media/2": further}
     assert (real.read("sas1") is None, real.read("sas1", 128 * 512)) == (False, None)
-    part.mend("media/2", soon(60))
+    part.mend("media/2", soon())
     assert real.heal().problems == ()
 
 
@@ -227,7 +227,7 @@ def test_what_a_real_drive_cannot_be_told_is_said(
     real: Marked, given: Mapping[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        real.part("ssd1").break_as(KEY, {**FAULT, **given}, soon(60))
+        real.part("ssd1").break_as(KEY, {**FAULT, **given}, soon())
     assert real.read("ssd1") is not None
     assert real.heal().problems == ()
 
@@ -236,21 +236,21 @@ def test_a_drive_that_the_guard_refuses_is_not_marked(real: Marked) -> None:
     """As where the lease is over."""
     real.held.stop()
     with pytest.raises(GuardRefused, match="is over"):
-        real.bench.equipment.breakable["drive:ssd1"].break_as(KEY, FAULT, soon(60))
+        real.bench.equipment.breakable["drive:ssd1"].break_as(KEY, FAULT, soon())
     assert real.read("ssd1") is not None
 
 
 def test_a_drive_that_left_is_asked_for(real: Marked) -> None:
     held = os.urandom(LENGTH)
     real.write("ssd1", OFFSET, held)
-    real.part("ssd1").break_as(KEY, FAULT, soon(60))
+    real.part("ssd1").break_as(KEY, FAULT, soon())
     real.says("ssd1", "sh", "-c", "echo 1 >/sys/block/sda/device/delete")
-    soon(60).poll(lambda: "RL100001" not in real.says("ssd1", "lsblk", "-dno", "SERIAL"), every_s=0.05)
-    assert KEY in real.part("ssd1").standing(soon(60))
+    soon().poll(lambda: "RL100001" not in real.says("ssd1", "lsblk", "-dno", "SERIAL"), every_s=0.05)
+    assert KEY in real.part("ssd1").standing(soon())
     with pytest.raises(LabError, match=r"drive RL100001 \(ssd1\) has sectors .* plug it in there again"):
-        real.part("ssd1").mend(KEY, soon(60))
+        real.part("ssd1").mend(KEY, soon())
     real.says("ssd1", "sh", "-c", "echo - - - >/sys/class/scsi_host/host0/scan")
-    soon(60).poll(lambda: "RL100001" in real.says("ssd1", "lsblk", "-dno", "SERIAL"), every_s=0.05)
+    soon().poll(lambda: "RL100001" in real.says("ssd1", "lsblk", "-dno", "SERIAL"), every_s=0.05)
     assert real.heal().problems == ()
     assert real.read("ssd1") == held
 

@@ -45,7 +45,7 @@ def listen(console: Console) -> None:
 def hear(console: Console, wanted: bytes) -> bytes:
     """What it says up to ``wanted``."""
     said = b""
-    deadline = soon(30)
+    deadline = soon()
     while wanted not in said:
         heard = console.read(deadline)
         assert heard is not None, f"{wanted!r} is not in {said!r}"
@@ -58,9 +58,9 @@ def test_a_crash_and_a_boot_are_heard(server: str, rack: MockRack, consoles: Rac
     console = consoles.by_server[server]
     assert isinstance(console, KINDS[server])
     listen(console)
-    rack.control.crash(server, soon(30))
+    rack.control.crash(server, soon())
     assert b"Kernel panic - not syncing: sysrq triggered crash\r\n" in hear(console, b"---[ end Kernel panic")
-    rack.control.boot(server, soon(30))
+    rack.control.boot(server, soon())
     booted = hear(console, f"{server} login: ".encode())
     assert booted.index(b"BIOS") < booted.index(b"Linux version") < booted.index(b"Attached SCSI disk")
 

@@ -85,12 +85,12 @@ def phy(rack: MockRack) -> Iterator[RackdControl]:
     """What drops the PHY of ``srv1.p0``, which is up again after the test."""
     with rack.rackd() as rackd:
         yield rackd
-        rackd.request("phy_drop", soon(30), ports=[1], down_ms=0.001)
+        rackd.request("phy_drop", soon(), ports=[1], down_ms=0.001)
 
 
 def test_sys_is_current_when_a_command_starts(rack: MockRack, phy: RackdControl) -> None:
     before = rack.says("srv1", f"cat {LINK_RATE}")
-    phy.request("phy_drop", soon(30), ports=[1], down_ms=1e6)
+    phy.request("phy_drop", soon(), ports=[1], down_ms=1e6)
     assert (before, rack.says("srv1", f"cat {LINK_RATE}")) == ("6.0 Gbit", "Link Rate failed")
 
 
@@ -99,8 +99,8 @@ def test_sys_follows_the_rack_while_a_command_looks(rack: MockRack, phy: RackdCo
     with subprocess.Popen(rack.ssh_argv("srv1", looks), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as looking:
         assert looking.stdout is not None
         assert looking.stdout.readline() == b"looking\n"
-        phy.request("phy_drop", soon(30), ports=[1], down_ms=1e6)
-        assert looking.wait(timeout=soon(30).remaining_s()) == 0
+        phy.request("phy_drop", soon(), ports=[1], down_ms=1e6)
+        assert looking.wait(timeout=soon().remaining_s()) == 0
 
 
 def test_a_tool_that_nobody_emulates_is_not_found(rack: MockRack) -> None:
@@ -128,7 +128,7 @@ def test_a_lab_that_is_killed_takes_its_servers_with_it(tmp_path: Path) -> None:
     assert os.getsid(rack.endpoints["pid"]) == rack.endpoints["pid"], "a lab that stays up is of no terminal"
     rack.says("srv1", "echo stale > ~/file; nohup sleep 600 > /dev/null 2>&1 &")
     os.kill(rack.endpoints["pid"], signal.SIGKILL)
-    deadline = soon(30)
+    deadline = soon()
     while state.is_held() or sandboxes(state):
         assert not deadline.is_over()
     memory = (state.directory / "memory").readlink()

@@ -29,20 +29,20 @@ SILENCE_S = 0.3
 def as_it_was(rack: MockRack) -> Iterator[None]:
     """The server is up and reached before and after each test."""
     yield
-    rack.control.mend(PART, KEY, soon(30))
+    rack.control.mend(PART, KEY, soon())
     with rack.rackd() as rackd:
-        rackd.request("power", soon(30), target=f"server:{SERVER}", on=True)
-    if rack.control.states(soon(30))[SERVER] in {HostState.CRASHED, HostState.HUNG}:
-        rack.control.boot(SERVER, soon(30))
+        rackd.request("power", soon(), target=f"server:{SERVER}", on=True)
+    if rack.control.states(soon())[SERVER] in {HostState.CRASHED, HostState.HUNG}:
+        rack.control.boot(SERVER, soon())
     rack.becomes(SERVER, HostState.UP)
 
 
 def pull(rack: MockRack) -> None:
-    rack.control.break_as(PART, KEY, {"kind": "partition"}, soon(30))
+    rack.control.break_as(PART, KEY, {"kind": "partition"}, soon())
 
 
 def plug(rack: MockRack) -> None:
-    assert rack.control.mend(PART, KEY, soon(30))
+    assert rack.control.mend(PART, KEY, soon())
 
 
 def is_silent(wire: socket.socket | subprocess.Popen[bytes]) -> bool:
@@ -109,7 +109,7 @@ def test_what_a_server_says_meanwhile_arrives_when_the_cable_is_in_again(rack: M
 
 
 def appears(path: Path) -> None:
-    deadline = soon(30)
+    deadline = soon()
     while not path.exists():
         assert not deadline.is_over(), "the command on the server stood still"
 
@@ -118,24 +118,24 @@ def test_a_server_that_crashes_behind_it_is_found_dead_afterwards(rack: MockRack
     with socket.create_connection(rack.address(SERVER), timeout=20) as wire:
         assert wire.recv(100).startswith(b"SSH-")
         pull(rack)
-        rack.control.crash(SERVER, soon(30))
+        rack.control.crash(SERVER, soon())
         assert is_silent(wire)
         assert answers_nobody(rack)
         plug(rack)
         with pytest.raises(ConnectionResetError), wire.makefile("rb") as stream:
             stream.read()
     assert not answers_nobody(rack)
-    rack.control.boot(SERVER, soon(30))
+    rack.control.boot(SERVER, soon())
     assert rack.says(SERVER, "echo here") == "here"
 
 
 def test_a_server_that_boots_behind_it_stays_out_of_reach(rack: MockRack) -> None:
     with rack.rackd() as rackd:
-        rackd.request("power", soon(30), target=f"server:{SERVER}", on=False)
+        rackd.request("power", soon(), target=f"server:{SERVER}", on=False)
         rack.becomes(SERVER, HostState.OFF)
         pull(rack)
         assert answers_nobody(rack)
-        rackd.request("power", soon(30), target=f"server:{SERVER}", on=True)
+        rackd.request("power", soon(), target=f"server:{SERVER}", on=True)
     rack.becomes(SERVER, HostState.UP)
     assert answers_nobody(rack)
     plug(rack)
@@ -144,35 +144,35 @@ def test_a_server_that_boots_behind_it_stays_out_of_reach(rack: MockRack) -> Non
 
 def test_a_server_that_hangs_behind_it_still_hangs_afterwards(rack: MockRack) -> None:
     pull(rack)
-    rack.control.hang(SERVER, soon(30))
+    rack.control.hang(SERVER, soon())
     plug(rack)
     with socket.create_connection(rack.address(SERVER), timeout=20) as wire:
         assert is_silent(wire)
-        rack.control.resume(SERVER, soon(30))
+        rack.control.resume(SERVER, soon())
         assert wire.recv(4) == b"SSH-"
 
 
 def test_two_who_pull_it_have_to_plug_it_in_both(rack: MockRack) -> None:
     pull(rack)
-    rack.control.break_as(PART, "other", {"kind": "partition"}, soon(30))
+    rack.control.break_as(PART, "other", {"kind": "partition"}, soon())
     plug(rack)
     assert answers_nobody(rack)
-    assert rack.control.mend(PART, "other", soon(30))
+    assert rack.control.mend(PART, "other", soon())
     assert not answers_nobody(rack)
 
 
 def test_a_driver_ends_by_its_deadline_and_goes_on_afterwards(rack: MockRack) -> None:
     (access,) = (access for name, access in ssh_accesses(rack.lab, rack.endpoints).items() if name == SERVER)
     with SshHost(access, CLOCK) as connected, SshHost(access, CLOCK) as fresh:
-        assert connected.run(("echo", "before"), soon(30)).stdout == "before\n"
+        assert connected.run(("echo", "before"), soon()).stdout == "before\n"
         pull(rack)
         for host in (connected, fresh):
             with pytest.raises(LabError, match=SERVER):
                 host.run(("true",), Deadline.after(CLOCK, SILENCE_S))
         plug(rack)
         for host in (connected, fresh):
-            host.reconnect(soon(30))
-            assert host.run(("echo", "after"), soon(30)).stdout == "after\n"
+            host.reconnect(soon())
+            assert host.run(("echo", "after"), soon()).stdout == "after\n"
 
 
 def test_a_way_through_it_to_another_server_is_cut_as_well(rack: MockRack) -> None:

@@ -30,15 +30,15 @@ def server(rack: MockRack) -> Iterator[str]:
     """A server that is up before and after the test."""
     yield "srv1"
     with rack.rackd() as rackd:
-        rackd.request("power", soon(30), target="server:srv1", on=True)
-    if rack.control.states(soon(30))["srv1"] in {HostState.CRASHED, HostState.HUNG}:
-        rack.control.boot("srv1", soon(30))
+        rackd.request("power", soon(), target="server:srv1", on=True)
+    if rack.control.states(soon())["srv1"] in {HostState.CRASHED, HostState.HUNG}:
+        rack.control.boot("srv1", soon())
     rack.becomes("srv1", HostState.UP)
 
 
 def power(rack: MockRack, server: str, *, on: bool) -> None:
     with rack.rackd() as rackd:
-        rackd.request("power", soon(30), target=f"server:{server}", on=on)
+        rackd.request("power", soon(), target=f"server:{server}", on=on)
     rack.becomes(server, HostState.UP if on else HostState.OFF)
 
 
@@ -71,7 +71,7 @@ def cut_power(rack: MockRack, server: str) -> None:
 
 
 def crash(rack: MockRack, server: str) -> None:
-    rack.control.crash(server, soon(30))
+    rack.control.crash(server, soon())
 
 
 @pytest.mark.parametrize("end", [cut_power, crash])
@@ -102,35 +102,35 @@ def test_power_boots_a_server_anew_and_its_files_are_there(rack: MockRack, serve
 def test_a_crash_leaves_the_links_of_the_drives_up(rack: MockRack, server: str) -> None:
     ports = sorted(rack.lab.servers[server].ports.values(), key=str)
     with rack.rackd() as rackd:
-        rack.control.crash(server, soon(30))
-        assert set(rackd.request("states", soon(30), ports=ports)["states"].values()) == {"UP"}
-        assert rackd.request("power", soon(30), target=f"server:{server}")["on"] is True
+        rack.control.crash(server, soon())
+        assert set(rackd.request("states", soon(), ports=ports)["states"].values()) == {"UP"}
+        assert rackd.request("power", soon(), target=f"server:{server}")["on"] is True
 
 
 def test_a_server_that_crashed_boots_by_its_reset_button(rack: MockRack, server: str) -> None:
     before = rack.says(server, BOOT_ID)
-    rack.control.crash(server, soon(30))
-    rack.control.boot(server, soon(30))
+    rack.control.crash(server, soon())
+    rack.control.boot(server, soon())
     assert rack.says(server, BOOT_ID) != before
 
 
 def test_a_server_that_hangs_accepts_and_answers_nothing(rack: MockRack, server: str) -> None:
-    rack.control.hang(server, soon(30))
+    rack.control.hang(server, soon())
     with socket.create_connection(rack.address(server), timeout=SILENCE_S) as fresh:
         fresh.sendall(b"SSH-2.0-test\r\n")
         with pytest.raises(TimeoutError):
             fresh.recv(1)
-    rack.control.resume(server, soon(30))
+    rack.control.resume(server, soon())
 
 
 def test_what_hung_goes_on_in_its_middle(rack: MockRack, server: str) -> None:
     with rack.running(server, WAITING) as ssh:
         assert ssh.stdin is not None
         assert ssh.stdout is not None
-        rack.control.hang(server, soon(30))
+        rack.control.hang(server, soon())
         ssh.stdin.write(b"went on\n")
         ssh.stdin.flush()
-        rack.control.resume(server, soon(30))
+        rack.control.resume(server, soon())
         assert ssh.stdout.readline() == b"went on\n"
         assert rack.says(server, "echo new") == "new"
 
@@ -143,8 +143,8 @@ def test_processes_of_a_server_that_hangs_stand_still(rack: MockRack, server: st
     (process,) = (path.parent for path in Path("/proc").glob("[0-9]*/cmdline") if begins(path, marker))
     # A process stops, and goes on, as soon as it is on a processor again.
     for act, is_stopped in ((rack.control.hang, True), (rack.control.resume, False)):
-        act(server, soon(30))
-        deadline = soon(30)
+        act(server, soon())
+        deadline = soon()
         while ("State:\tT (stopped)" in (process / "status").read_text()) is not is_stopped:
             assert not deadline.is_over()
     rack.says(server, f"pkill -f ^{marker}")
@@ -152,10 +152,10 @@ def test_processes_of_a_server_that_hangs_stand_still(rack: MockRack, server: st
 
 def test_what_hung_leaves_nothing_when_it_is_reset(rack: MockRack, server: str) -> None:
     with rack.running(server, WAITING) as ssh:
-        rack.control.hang(server, soon(30))
-        rack.control.boot(server, soon(30))
+        rack.control.hang(server, soon())
+        rack.control.boot(server, soon())
         assert ssh.wait(30) == 255
-    deadline = soon(30)
+    deadline = soon()
     while "nsenter" in children(rack.endpoints["pid"]):
         assert not deadline.is_over()
 
@@ -163,7 +163,7 @@ def test_what_hung_leaves_nothing_when_it_is_reset(rack: MockRack, server: str) 
 def test_reboot_boots_anew(rack: MockRack, server: str) -> None:
     before = rack.says(server, BOOT_ID)
     assert rack.ssh(server, "reboot").returncode in {0, 255}
-    deadline = soon(30)
+    deadline = soon()
     while (now := rack.ssh(server, BOOT_ID).stdout.decode().strip()) in {"", before}:
         assert not deadline.is_over()
     assert len(now) == len(before)
@@ -173,7 +173,7 @@ def test_poweroff_takes_the_power_that_a_controller_sees(rack: MockRack, server:
     rack.ssh(server, "poweroff")
     rack.becomes(server, HostState.OFF)
     with rack.rackd() as rackd:
-        assert rackd.request("power", soon(30), target=f"server:{server}")["on"] is False
+        assert rackd.request("power", soon(), target=f"server:{server}")["on"] is False
 
 
 def test_a_shutdown_that_is_called_off_does_not_come(rack: MockRack, server: str) -> None:
@@ -194,8 +194,8 @@ def test_a_kernel_that_somebody_ends_is_a_crash(rack: MockRack, server: str) -> 
 @pytest.mark.parametrize(
     ("act", "said"),
     [
-        (lambda control: control.resume("srv2", soon(30)), "server srv2 is up, and only one that is hung can do that"),
-        (lambda control: control.crash("srv9", soon(30)), "no server srv9; there are srv1, srv2, srv3, srv4"),
+        (lambda control: control.resume("srv2", soon()), "server srv2 is up, and only one that is hung can do that"),
+        (lambda control: control.crash("srv9", soon()), "no server srv9; there are srv1, srv2, srv3, srv4"),
     ],
     ids=["state", "name"],
 )
@@ -207,7 +207,7 @@ def test_what_cannot_be_is_said(rack: MockRack, act: Callable[[LabdControl], Non
 def test_a_server_without_power_has_no_reset_button(rack: MockRack, server: str) -> None:
     power(rack, server, on=False)
     with pytest.raises(LabError, match="server srv1 is off, and only one that is up or hung or crashed can do that"):
-        rack.control.boot(server, soon(30))
+        rack.control.boot(server, soon())
 
 
 def test_a_lab_that_is_down_cannot_be_asked(rack: MockRack) -> None:
@@ -244,5 +244,5 @@ def test_nonsense_is_answered_and_the_next_line_heard(rack: MockRack) -> None:
         for request, code in NONSENSE:
             wire.sendall(json.dumps(request).encode() + b"\n")
             assert json.loads(answers.readline())["error"]["code"] == code, request
-    assert rack.control.states(soon(30))["srv2"] is HostState.UP
+    assert rack.control.states(soon())["srv2"] is HostState.UP
     assert "Traceback" not in rack.state.log.read_text()

@@ -19,7 +19,7 @@ from rackloop_labs.mock_hosts.tools import TOOLS
 from tests.watched_rack import WatchedRack, names, watched_rack
 
 T = TypeVar("T")
-SOON_S = 20.0
+SOON_S = 120.0
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ def children(pid: int) -> dict[str, int]:
 
 def ends(descriptor: int) -> None:
     """Wait until the process of a pidfd has ended."""
-    if not select.select([descriptor], [], [], soon(30).remaining_s())[0]:
+    if not select.select([descriptor], [], [], soon().remaining_s())[0]:
         raise DeadlineExceeded("the process goes on")
 
 

@@ -40,12 +40,12 @@ def told(program: str, *arguments: str) -> str:
 def test_a_drive_has_one_file_that_identifies_it_and_a_sector_behind(drive: Path, tmp_path: Path) -> None:
     with LocalExecutor(CLOCK) as here, minted(DevicePath(drive), DRIVE.serial) as permit:
         probe = RackProbe(here, CLOCK)
-        probe.make_mountable(permit, DRIVE, soon(60))
+        probe.make_mountable(permit, DRIVE, soon())
         told("e2fsck", "-f", "-n", str(drive))
         first = tmp_path / "first"
         told("debugfs", "-R", f"dump /first {first}", str(drive))
-        assert probe.verify(DevicePath(first), DRIVE, soon(60)).is_right
-        assert probe.verify(DevicePath(drive), DRIVE, soon(60), start_lba=SECTOR_BEHIND).is_right
+        assert probe.verify(DevicePath(first), DRIVE, soon()).is_right
+        assert probe.verify(DevicePath(drive), DRIVE, soon(), start_lba=SECTOR_BEHIND).is_right
     assert drive.stat().st_size == BYTES
 
 
@@ -58,14 +58,14 @@ def test_a_drive_that_is_too_small_is_refused_whole(tmp_path: Path) -> None:
         minted(DevicePath(small), DRIVE.serial) as permit,
         pytest.raises(BadInput, match="do not fit"),
     ):
-        RackProbe(here, CLOCK).make_mountable(permit, DRIVE, soon(60))
+        RackProbe(here, CLOCK).make_mountable(permit, DRIVE, soon())
     assert not any(small.read_bytes())
 
 
 def test_nothing_but_a_permission_is_written(drive: Path) -> None:
     before = drive.read_bytes()
     with LocalExecutor(CLOCK) as here, pytest.raises(GuardRefused):
-        RackProbe(here, CLOCK).make_mountable(DevicePath(drive), DRIVE, soon(60))  # type: ignore[arg-type]
+        RackProbe(here, CLOCK).make_mountable(DevicePath(drive), DRIVE, soon())  # type: ignore[arg-type]
     assert drive.read_bytes() == before
 
 
@@ -74,5 +74,5 @@ def test_a_place_that_is_gone_is_not_made_anew(drive: Path) -> None:
     with LocalExecutor(CLOCK) as here, minted(DevicePath(drive), DRIVE.serial) as permit:
         drive.unlink()
         with pytest.raises(LabError, match=r"No such file|cannot be opened|is gone"):
-            RackProbe(here, CLOCK).make_mountable(permit, DRIVE, soon(60))
+            RackProbe(here, CLOCK).make_mountable(permit, DRIVE, soon())
     assert not drive.exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Event, main_thread
 
@@ -16,7 +16,7 @@ from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotConnected, NotSupported
 from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.block.nbd_session import NbdSession
-from tests.deadlines import CLOCK
+from tests.deadlines import CLOCK, soon
 from tests.nbdkit_process import serving_unix
 from tests.rackd_process import RunningRackd, running_rackd, tell
 from tests.writable_drive import minted
@@ -111,8 +111,16 @@ def test_a_session_that_is_closed_lets_a_request_in_flight_go(tmp_path: Path) ->
         session = NbdSession(export(rackd, "srv1.p0"), CLOCK, within_s=600)
         with ThreadPoolExecutor(1) as thread:
             held = thread.submit(session.read, 0, 4096)
+            assert soon().poll(lambda: holds_a_request(rackd), every_s=0.01)
             session.close()
-            assert isinstance(held.exception(timeout=60), NotConnected)
+            with pytest.raises(NotConnected, match="closed meanwhile"):
+                held.result(timeout=60)
+
+
+def holds_a_request(rackd: RunningRackd) -> bool:
+    """Whether the rack has a request that waits for a drive."""
+    with closing(rackd.connect()) as control:
+        return bool(control.request("stats", soon())["held"])
 
 
 @contextmanager

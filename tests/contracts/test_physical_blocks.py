@@ -65,10 +65,10 @@ def permitted(lab: Lab, bench: Bench) -> Iterator[Permit]:
 
         def permit(port: str) -> WritableDrive:
             drive = bench.drive("srv1", port)
-            serial = once_online(drive, soon(60)).serial
+            serial = once_online(drive, soon()).serial
             name = next(name for name, described in lab.drives.items() if described.serial == serial)
             guard = Guard(lab, EverythingLeased())
-            return stack.enter_context(guard.writable(name, drive, bench.device("srv1", port), soon(60)))
+            return stack.enter_context(guard.writable(name, drive, bench.device("srv1", port), soon()))
 
         yield permit
 
@@ -77,7 +77,7 @@ def spoil(rackd: RackdControl, drive: str, *offsets: int) -> None:
     """Have one block at each offset be unreadable until it is written again."""
     for offset in offsets:
         fault = {"kind": "media_error", "lba": offset // SECTOR, "sectors": 8, "mode": "until_rewritten"}
-        rackd.add_fault(drive, fault, soon(30))
+        rackd.add_fault(drive, fault, soon())
 
 
 def test_what_a_server_writes_is_on_the_drive(bench: Bench, permitted: Permit) -> None:
@@ -146,7 +146,7 @@ def test_stripes_lie_on_drives_of_a_server(permitted: Permit) -> None:
 def test_the_oracle_judges_a_drive_of_a_server(rackd: RackdControl, permitted: Permit) -> None:
     with open_blocks(permitted("p0"), CLOCK) as blocks:
         system = BlockSystem(Part(blocks, 256 * MIB, MIB), "d01", size_bytes=64 * BLOCK_BYTES)
-        with RecoveryOracle(system, soon(60), seed=7, batch_bytes=16 * BLOCK_BYTES) as oracle:
+        with RecoveryOracle(system, soon(), seed=7, batch_bytes=16 * BLOCK_BYTES) as oracle:
             assert oracle.write(0, 64) == 64
             assert oracle.flush()
             spoil(rackd, "d01", 256 * MIB + 20 * BLOCK_BYTES)
@@ -163,17 +163,17 @@ def test_a_drive_that_a_hand_moves_away_gives_no_wrong_data(
     with open_blocks(permitted("p0"), CLOCK) as blocks:
         blocks.write(0, b"\1" * MIB)
         blocks.flush()
-        rackd.request("map", soon(30), pairs=[[mine, by_port[others]]])
+        rackd.request("map", soon(), pairs=[[mine, by_port[others]]])
         try:
-            once_online(bench.drive("srv1", "p0"), soon(60))
+            once_online(bench.drive("srv1", "p0"), soon())
             with pytest.raises(GuardRefused):
                 blocks.write(0, b"\2" * MIB)
             with pytest.raises(IoFailed) as failed:
                 blocks.read(0, MIB)
             assert not failed.value.is_unreadable
         finally:
-            rackd.request("map", soon(30), pairs=baseline)
-            once_online(bench.drive("srv1", "p0"), soon(60))
+            rackd.request("map", soon(), pairs=baseline)
+            once_online(bench.drive("srv1", "p0"), soon())
     with open_blocks(bench.device("srv1", "p0"), CLOCK) as blocks:
         assert blocks.read(0, MIB) == b"\1" * MIB
 

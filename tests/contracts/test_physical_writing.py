@@ -65,9 +65,9 @@ def named(lab: Lab, serial: str) -> str:
 def refused(lab: Lab, held: HeldLease | None, bench: Bench, server: str) -> tuple[str, ...]:
     """Why the drive at the server's first port may not be written; none where it may be."""
     drive = bench.drive(server, "p0")
-    name = named(lab, once_online(drive, soon(60)).serial)
+    name = named(lab, once_online(drive, soon()).serial)
     try:
-        Guard(lab, held, seen=bench.survey()).writable(name, drive, bench.device(server, "p0"), soon(60)).close()
+        Guard(lab, held, seen=bench.survey()).writable(name, drive, bench.device(server, "p0"), soon()).close()
     except GuardRefused as error:
         return error.reasons
     return ()
@@ -78,12 +78,12 @@ def test_nothing_is_disturbed_without_a_lease(lab: Lab, store: Store) -> None:
     with open_lab(lab, CLOCK, LabState.of(lab.name), None) as bench:
         acting = journalled(bench.equipment, ActRecorder(lab, journal, "run"))
         with pytest.raises(BadInput, match=r"found is physical: nothing is written .* without a lease"):
-            acting.fabric.apply(Open(frozenset({1})), soon(60))
+            acting.fabric.apply(Open(frozenset({1})), soon())
         with pytest.raises(BadInput, match="without a lease"):
-            heal(lab, journal, bench.equipment, CLOCK, soon(60))
+            heal(lab, journal, bench.equipment, CLOCK, soon())
         [reason] = refused(lab, None, bench, "srv1")
         assert reason == "it is not leased; lease the rack, or the server that has it"
-        assert bench.equipment.fabric.live_map(soon(60)).pairs == lab.baseline_map()
+        assert bench.equipment.fabric.live_map(soon()).pairs == lab.baseline_map()
     assert journal.standing(lab.name) == []
 
 
@@ -93,13 +93,13 @@ def test_under_a_lease_it_is_disturbed_and_given_back(lab: Lab, store: Store, te
     with ExitStack() as stack:
         held = stack.enter_context(leased(lab, store, terms))
         bench = bench_of(stack, lab, held)
-        before = bench.equipment.fabric.live_map(soon(60)).pairs
+        before = bench.equipment.fabric.live_map(soon()).pairs
         recorder = ActRecorder(bench.lab, journal, "run", lease=held)
         with undoing(bench.equipment, recorder, CLOCK) as acting:
-            acting.fabric.apply(Open(frozenset({1})), soon(60))
-            assert acting.fabric.live_map(soon(60)).pairs == before.without([1])
-        assert bench.equipment.fabric.live_map(soon(60)).pairs == before
-        assert heal(bench.lab, journal, bench.equipment, CLOCK, soon(60), lease=held).undone == ()
+            acting.fabric.apply(Open(frozenset({1})), soon())
+            assert acting.fabric.live_map(soon()).pairs == before.without([1])
+        assert bench.equipment.fabric.live_map(soon()).pairs == before
+        assert heal(bench.lab, journal, bench.equipment, CLOCK, soon(), lease=held).undone == ()
     assert journal.standing(lab.name) == []
 
 
@@ -111,18 +111,18 @@ def test_what_servers_break_of_their_own_links_and_slots_is_given_back_and_heale
         recorder = ActRecorder(bench.lab, journal, "run", lease=held)
         with Faults(bench.lab, bench.equipment, CLOCK, recorder) as faults:
             # By its path, which udev gives it after the kernel has it.
-            assert once_online(bench.drive("srv1", "p0"), soon(60)).serial == "RL000001"
+            assert once_online(bench.drive("srv1", "p0"), soon()).serial == "RL000001"
             for kind in ("hot_unplug", "phy_disable"):
                 with faults.injected(FaultSpec(kind, drive)):
                     assert "RL000001" not in serials(bench), kind
-                assert once_online(bench.drive("srv1", "p0"), soon(60)).serial == "RL000001"
+                assert once_online(bench.drive("srv1", "p0"), soon()).serial == "RL000001"
             kept = named(lab, "RL000002")
             with pytest.raises(FaultRefused, match=rf"drive {kept} is not marked scratch: true"):
                 faults.begin(FaultSpec("hot_unplug", kept))
         Faults(bench.lab, bench.equipment, CLOCK, recorder).begin(FaultSpec("hot_unplug", drive))
-        report = heal(bench.lab, journal, bench.equipment, CLOCK, soon(60), lease=held)
+        report = heal(bench.lab, journal, bench.equipment, CLOCK, soon(), lease=held)
         assert (report.problems, len(report.undone)) == ((), 1)
-        assert once_online(bench.drive("srv1", "p0"), soon(60)).serial == "RL000001"
+        assert once_online(bench.drive("srv1", "p0"), soon()).serial == "RL000001"
     assert journal.standing(lab.name) == []
 
 
@@ -132,7 +132,7 @@ def test_sectors_are_given_back_to_a_drive_that_has_moved_on(lab: Lab, store: St
     with ExitStack() as stack:
         held = stack.enter_context(leased(lab, store))
         bench = bench_of(stack, lab, held)
-        once_online(bench.drive("srv1", "p0"), soon(60))
+        once_online(bench.drive("srv1", "p0"), soon())
         recorder = ActRecorder(bench.lab, journal, "run", lease=held)
         kept = named(lab, "RL000002")
         with pytest.raises(FaultRefused, match=rf"drive {kept} is not marked scratch: true"):
@@ -141,16 +141,16 @@ def test_sectors_are_given_back_to_a_drive_that_has_moved_on(lab: Lab, store: St
         assert is_unreadable(bench, "srv1")
         fabric, part = bench.equipment.fabric, f"drive:{drive}"
         to = PortMap.of([(lab.switch_port("srv2", "p0"), lab.where_is(drive))])
-        fabric.apply(Full(lab.baseline_map().joined(to)), soon(60))
-        assert once_online(bench.drive("srv2", "p0"), soon(60)).serial == "RL000001"
+        fabric.apply(Full(lab.baseline_map().joined(to)), soon())
+        assert once_online(bench.drive("srv2", "p0"), soon()).serial == "RL000001"
         assert is_unreadable(bench, "srv2")
-        assert [each["kind"] for each in bench.equipment.breakable[part].standing(soon(60)).values()] == ["media_error"]
+        assert [each["kind"] for each in bench.equipment.breakable[part].standing(soon()).values()] == ["media_error"]
         # Another run, which does not know which server has the note.
         report = heal(bench.lab, journal, bench_of(stack, lab, held).equipment, CLOCK, soon(120), lease=held)
         assert report.problems == ()
         assert part in [entry.resource for entry in report.undone]
-        fabric.apply(Full(lab.baseline_map()), soon(60))
-        assert once_online(bench.drive("srv1", "p0"), soon(60)).serial == "RL000001"
+        fabric.apply(Full(lab.baseline_map()), soon())
+        assert once_online(bench.drive("srv1", "p0"), soon()).serial == "RL000001"
         assert not is_unreadable(bench, "srv1")
     assert journal.standing(lab.name) == []
 
@@ -166,7 +166,7 @@ def is_unreadable(bench: Bench, server: str) -> bool:
 
 
 def serials(bench: Bench) -> list[str]:
-    return bench.host("srv1").run(["lsblk", "-dno", "SERIAL"], soon(60)).stdout.split()
+    return bench.host("srv1").run(["lsblk", "-dno", "SERIAL"], soon()).stdout.split()
 
 
 def test_a_drive_is_written_where_it_is_scratch_leased_and_identified(lab: Lab, store: Store) -> None:
@@ -209,12 +209,12 @@ def test_a_permit_looks_at_the_drive_twice_and_the_rack_once_a_server(lab: Lab, 
         surveys = _Counted(bench.host("srv1"), "survey() {")
         path = lab.servers["srv1"].paths["p0"]
         drive, device = HostDrive(surveys, path), HostPath(surveys, path, CLOCK)
-        Guard(lab, held).writable(named(lab, "RL000001"), drive, device, soon(60)).close()
+        Guard(lab, held).writable(named(lab, "RL000001"), drive, device, soon()).close()
         assert surveys.count == 2
         both = [HostDrive(surveys, path) for path in lab.servers["srv1"].paths.values()][:2]
-        found = HostDrive.identify_together(both, soon(60))
+        found = HostDrive.identify_together(both, soon())
         assert surveys.count == 3
-        assert [identity.serial for identity in found] == [one.identify(soon(60)).serial for one in both]
+        assert [identity.serial for identity in found] == [one.identify(soon()).serial for one in both]
 
 
 def test_a_drive_that_is_not_there_is_named_among_others(lab: Lab) -> None:
@@ -222,7 +222,7 @@ def test_a_drive_that_is_not_there_is_named_among_others(lab: Lab) -> None:
         paths = [lab.servers["srv1"].paths["p0"], "pci-0000:7f:00.0"]
         drives = [HostDrive(bench.host("srv1"), path) for path in paths]
         with pytest.raises(NoDriveThere, match=r"^srv1: no drive at pci-0000:7f:00\.0;"):
-            HostDrive.identify_together(drives, soon(60))
+            HostDrive.identify_together(drives, soon())
 
 
 def on_notice(lab: Lab) -> Lab:
@@ -237,19 +237,19 @@ def test_a_server_that_is_told_of_a_switch_looks_for_the_drive_by_itself(lab: La
     told = on_notice(lab)
     with open_lab(told, CLOCK, LabState.of(lab.name), None) as bench:
         host, drive = bench.host("srv1"), bench.drive("srv1", "p0")
-        serial = once_online(drive, soon(60)).serial
+        serial = once_online(drive, soon()).serial
 
         def seen() -> bool:
-            return serial in host.run(["lsblk", "-dno", "SERIAL"], soon(60)).stdout.split()
+            return serial in host.run(["lsblk", "-dno", "SERIAL"], soon()).stdout.split()
 
-        name = host.run(["lsblk", "-dno", "NAME,SERIAL"], soon(60)).stdout.partition(serial)[0].split()[-1]
-        host.run(["sh", "-c", f"echo 1 >/sys/block/{name}/device/delete"], soon(60))
+        name = host.run(["lsblk", "-dno", "NAME,SERIAL"], soon()).stdout.partition(serial)[0].split()[-1]
+        host.run(["sh", "-c", f"echo 1 >/sys/block/{name}/device/delete"], soon())
         assert not seen()
         # The others' stacks find out by themselves.
         bench.announce([told.switch_port("srv2", "p0")])
         assert not seen()
         bench.announce([told.switch_port("srv1", "p0")])
-        assert soon(60).poll(seen, every_s=0.05)
+        assert soon().poll(seen, every_s=0.05)
         with pytest.raises(NotSupported, match=r"srv1\.p1: add paths: to srv1"):
             bench.announce([told.switch_port("srv1", "p1")])
 
@@ -264,7 +264,7 @@ def test_the_attach_log_of_servers_names_one_that_cannot_be_followed(lab: Lab) -
         assert log.stages(now, port, soon(0)) == []
         assert log.first_loss({"offline"}, {("srv1", "p0")}, set(), 0) is None
         with pytest.raises(LabError, match="the device events of srv2 are not known: "):
-            log.stages(now, lab.switch_port("srv2", "p0"), soon(60))
+            log.stages(now, lab.switch_port("srv2", "p0"), soon())
 
 
 HOLDERS = "grep -l ^rackprobe /proc/[0-9]*/comm 2>/dev/null | cut -d/ -f3"
@@ -280,22 +280,22 @@ def test_a_permit_is_for_the_drive_that_was_checked_and_no_other(lab: Lab, store
         stack.callback(hand.close)
         name = named(lab, "RL000001")
         drive, device = bench.drive("srv1", "p0"), bench.device("srv1", "p0")
-        with Guard(lab, held).writable(name, drive, device, soon(60)) as permit:
+        with Guard(lab, held).writable(name, drive, device, soon()) as permit:
             assert permit.is_claimed
             assert permit.device.probe_target() == "/dev/disk/by-id/wwn-0x5000c500a0000001"
             with pytest.raises(GuardRefused, match="it is in use"):
-                Guard(lab, held).writable(name, drive, device, soon(60))
+                Guard(lab, held).writable(name, drive, device, soon())
             other = lab.drives[named(lab, "RL000003")].port
             assert other is not None
-            hand.request("map", soon(60), pairs=[[1, other]])
-            once_online(drive, soon(60))
+            hand.request("map", soon(), pairs=[[1, other]])
+            once_online(drive, soon())
             with pytest.raises(GuardRefused, match=r"does not lead to it any more|is gone|its serial is RL000003"):
                 _ = permit.device
-            hand.request("map", soon(60), pairs=[list(pair) for pair in lab.baseline_map()])
-            once_online(drive, soon(60))
-        assert host.run(["sh", "-c", HOLDERS], soon(60)).stdout == ""
-        with Guard(lab, held).writable(name, drive, device, soon(60)) as permit:
-            [holder] = host.run(["sh", "-c", HOLDERS], soon(60)).stdout.split()
-            host.run(["kill", "-9", holder], soon(60))
+            hand.request("map", soon(), pairs=[list(pair) for pair in lab.baseline_map()])
+            once_online(drive, soon())
+        assert host.run(["sh", "-c", HOLDERS], soon()).stdout == ""
+        with Guard(lab, held).writable(name, drive, device, soon()) as permit:
+            [holder] = host.run(["sh", "-c", HOLDERS], soon()).stdout.split()
+            host.run(["kill", "-9", holder], soon())
             with pytest.raises(LabError):
                 _ = permit.device

@@ -203,14 +203,14 @@ def test_nothing_at_an_address_is_not_connected(kind: str, where: str, tmp_path:
         "snmp": lambda: ApcOutlet(SnmpAgent(where, login), 1),
     }
     with pytest.raises(NotConnected, match=re.escape(where)):
-        drivers[kind]().is_on(soon(30))
+        drivers[kind]().is_on(soon())
 
 
 def test_a_unit_whose_name_does_not_resolve_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("any")
     login = Login("no.such.host.invalid", "operator", FileSecret(tmp_path / "password"))
     with pytest.raises(NameUnknown, match=r"^no\.such\.host\.invalid: the name .* does not resolve \([^()]*\); look"):
-        ApcOutlet(SnmpAgent("no.such.host.invalid", login), 1).is_on(soon(30))
+        ApcOutlet(SnmpAgent("no.such.host.invalid", login), 1).is_on(soon())
 
 
 def test_a_certificate_nobody_vouched_for_is_refused_before_the_password_is_sent(boxes: PowerBoxes) -> None:

@@ -29,15 +29,15 @@ def test_a_cut_ends_ssh_and_links_until_power_returns(
 ) -> None:
     host, port = bench.host(server), bench.equipment.power[target]
     links = [number for number in rack.lab.servers[server].ports.values() if number is not None]
-    before = host.run(BOOT_ID, soon(30)).stdout
-    port.turn_off(soon(30))
-    assert set(bench.equipment.fabric.port_states(links, soon(30)).values()) == {PortState.DOWN}
+    before = host.run(BOOT_ID, soon()).stdout
+    port.turn_off(soon())
+    assert set(bench.equipment.fabric.port_states(links, soon()).values()) == {PortState.DOWN}
     rack.becomes(server, HostState.OFF)
     with pytest.raises(LabError, match=server):
-        host.run(("true",), soon(30))
-    port.turn_on(soon(30))
-    host.reconnect(soon(30))
-    assert host.run(BOOT_ID, soon(30)).stdout != before
+        host.run(("true",), soon())
+    port.turn_on(soon())
+    host.reconnect(soon())
+    assert host.run(BOOT_ID, soon()).stdout != before
 
 
 @pytest.mark.parametrize("server", ["srv2", "srv4"])
@@ -45,14 +45,14 @@ def test_a_server_that_powers_itself_off_is_noted_and_turned_on_by_its_controlle
     server: str, rack: MockRack, bench: MockBench
 ) -> None:
     host, port, log = bench.host(server), bench.equipment.power[f"server:{server}"], bench.power.event_logs[server]
-    host.reconnect(soon(30))
-    noted = len(log.events(soon(30)))
+    host.reconnect(soon())
+    noted = len(log.events(soon()))
     assert rack.ssh(server, "poweroff").stdout == b""
     rack.becomes(server, HostState.OFF)
-    assert not port.is_on(soon(30))
-    port.turn_on(soon(30))
-    host.reconnect(soon(30))
-    fresh = log.events(soon(30))[noted:]
+    assert not port.is_on(soon())
+    port.turn_on(soon())
+    host.reconnect(soon())
+    fresh = log.events(soon())[noted:]
     assert len(fresh) == 2
     assert "off" in fresh[0].text
     assert all(event.at is not None for event in fresh)
@@ -64,14 +64,14 @@ def test_a_controller_that_is_out_of_reach_stays_silent_whatever_becomes_of_its_
 ) -> None:
     outlet = bench.equipment.power[f"outlet:{OUTLETS[server]}"]
     port, cable = bench.equipment.power[f"server:{server}"], bench.equipment.breakable[f"bmc:{server}"]
-    assert port.is_on(soon(30))
-    outlet.turn_off(soon(30))
-    cable.break_as("pulled", {"kind": "unreachable"}, soon(30))
+    assert port.is_on(soon())
+    outlet.turn_off(soon())
+    cable.break_as("pulled", {"kind": "unreachable"}, soon())
     with pytest.raises(DeadlineExceeded):
         port.is_on(Deadline.after(CLOCK, 0.3))
-    outlet.turn_on(soon(30))
+    outlet.turn_on(soon())
     with pytest.raises(DeadlineExceeded):
         port.is_on(Deadline.after(CLOCK, 0.3))
-    cable.mend("pulled", soon(30))
-    assert port.is_on(soon(30))
+    cable.mend("pulled", soon())
+    assert port.is_on(soon())
     rack.becomes(server, HostState.UP)

@@ -69,7 +69,7 @@ def control(rackd: RunningRackd) -> Iterator[RackdControl]:
 
 def await_online(control: RackdControl, port: int) -> None:
     """Return once the port's PHY is up and its drive answers."""
-    deadline = soon(10)
+    deadline = soon()
     name = f"p{port - 1}"
     where = {"server": "srv1", "port": name} | ({"slot": 3} if port == 2 else {})
     while control.request("identify", deadline, **where)["drive"] is None:
@@ -87,18 +87,18 @@ def test_a_drive_says_who_it_is(control: RackdControl) -> None:
     seen = RackdDrive(control, server="srv1", port="p0")
     assert isinstance(seen, Drive)
     assert isinstance(seen, Located)
-    assert seen.identify(soon(10)) == D01
+    assert seen.identify(soon()) == D01
     assert seen.location == "srv1.p0"
 
 
 def test_a_drive_behind_an_expander_has_its_slot(control: RackdControl) -> None:
     seen = RackdDrive(control, server="srv1", port="p1", slot=3)
-    assert seen.identify(soon(10)).identifiers == {"wwn": "5000c500a0000009", "slot": "3"}
+    assert seen.identify(soon()).identifiers == {"wwn": "5000c500a0000009", "slot": "3"}
     assert seen.location == "srv1.p1.s3"
 
 
 def test_a_drive_counts_what_was_done_to_it(control: RackdControl) -> None:
-    health = RackdDrive(control, server="srv1", port="p0").health(soon(10))
+    health = RackdDrive(control, server="srv1", port="p0").health(soon())
     assert health["power_cycles"] == 1
     assert health["media_errors"] == 0
     assert "t_ns" not in health
@@ -106,11 +106,11 @@ def test_a_drive_counts_what_was_done_to_it(control: RackdControl) -> None:
 
 def test_a_port_without_a_drive_is_a_broken_bench(control: RackdControl) -> None:
     with pytest.raises(LabError, match=r"no drive is online at srv1\.p2; map one there"):
-        RackdDrive(control, server="srv1", port="p2").identify(soon(10))
+        RackdDrive(control, server="srv1", port="p2").identify(soon())
 
 
 def test_a_survey_finds_drives_that_are_mapped_nowhere(control: RackdControl) -> None:
-    found = survey(control, ["d01", "d02"], soon(10))
+    found = survey(control, ["d01", "d02"], soon())
     assert found[0] == D01
     assert found[1].serial == "RL000002"
 
@@ -119,12 +119,12 @@ def test_a_survey_finds_drives_that_are_mapped_nowhere(control: RackdControl) ->
 def test_power_goes_and_comes(control: RackdControl, target: str) -> None:
     port = RackdPowerPort(control, target)
     assert isinstance(port, PowerPort)
-    assert port.is_on(soon(10))
-    port.turn_off(soon(10))
-    port.turn_off(soon(10))
-    assert not port.is_on(soon(10))
-    port.turn_on(soon(10))
-    assert port.is_on(soon(10))
+    assert port.is_on(soon())
+    port.turn_off(soon())
+    port.turn_off(soon())
+    assert not port.is_on(soon())
+    port.turn_on(soon())
+    assert port.is_on(soon())
 
 
 def test_a_server_without_power_sees_no_drive_and_a_scope_gives_it_back(
@@ -133,9 +133,9 @@ def test_a_server_without_power_sees_no_drive_and_a_scope_gives_it_back(
     journal = Journal(open_store(tmp_path / "store.sqlite", CLOCK))
     equipment = Equipment(StaticFabric(PortMap()), power={"server:srv1": RackdPowerPort(control, "server:srv1")})
     with undoing(equipment, ActRecorder(lab, journal, "run-1"), CLOCK) as acting:
-        acting.power["server:srv1"].turn_off(soon(10))
+        acting.power["server:srv1"].turn_off(soon())
         with pytest.raises(LabError, match="no drive is online"):
-            RackdDrive(control, server="srv1", port="p0").identify(soon(10))
+            RackdDrive(control, server="srv1", port="p0").identify(soon())
     await_online(control, 1)
     assert journal.standing("bench") == []
     journal.close()
@@ -144,38 +144,38 @@ def test_a_server_without_power_sees_no_drive_and_a_scope_gives_it_back(
 def test_the_guard_mints_on_the_path_of_the_drive_and_on_no_other(
     control: RackdControl, rackd: RunningRackd, lab: Lab
 ) -> None:
-    guard = Guard(lab, EverythingLeased(), seen=survey(control, lab.drives, soon(10)))
+    guard = Guard(lab, EverythingLeased(), seen=survey(control, lab.drives, soon()))
     here = RackdDrive(control, server="srv1", port="p0")
-    with guard.writable("d01", here, NbdExport(rackd.nbd, "srv1.p0", 64 << 20), soon(10)) as writable:
+    with guard.writable("d01", here, NbdExport(rackd.nbd, "srv1.p0", 64 << 20), soon()) as writable:
         assert writable.serial == "RL000001"
     with pytest.raises(GuardRefused, match=r"identified at srv1\.p0, but I/O would go to srv1\.p1"):
-        guard.writable("d01", here, NbdExport(rackd.nbd, "srv1.p1", 64 << 20), soon(10))
+        guard.writable("d01", here, NbdExport(rackd.nbd, "srv1.p1", 64 << 20), soon())
 
 
 def test_the_guard_follows_a_remap(control: RackdControl, rackd: RunningRackd, lab: Lab) -> None:
-    control.request("map", soon(10), pairs=[[1, 102]])
+    control.request("map", soon(), pairs=[[1, 102]])
     await_online(control, 1)
     here, device = RackdDrive(control, server="srv1", port="p0"), NbdExport(rackd.nbd, "srv1.p0", 64 << 20)
     with pytest.raises(GuardRefused) as raised:
-        Guard(lab, EverythingLeased()).writable("d01", here, device, soon(10))
+        Guard(lab, EverythingLeased()).writable("d01", here, device, soon())
     assert any("the drive reports 'RL000002'" in reason for reason in raised.value.reasons)
     with pytest.raises(GuardRefused) as raised:
-        Guard(lab, EverythingLeased()).writable("d02", here, device, soon(10))
+        Guard(lab, EverythingLeased()).writable("d02", here, device, soon())
     assert raised.value.reasons == ("the description does not mark it scratch: true; its content may be worth keeping",)
 
 
 def test_a_refusal_has_its_code(control: RackdControl) -> None:
     with pytest.raises(RackdRefused, match="stale_generation") as raised:
-        control.request("map", soon(10), pairs=[[1, 102]], generation=99)
+        control.request("map", soon(), pairs=[[1, 102]], generation=99)
     assert raised.value.code == "stale_generation"
     with pytest.raises(RackdRefused) as raised:
-        control.request("frobnicate", soon(10))
+        control.request("frobnicate", soon())
     assert raised.value.code == "unknown_op"
 
 
 def test_many_threads_have_many_requests_in_flight(control: RackdControl) -> None:
     def ask(port: int) -> bool:
-        return set(control.request("states", soon(10), ports=[port])["states"]) == {str(port)}
+        return set(control.request("states", soon(), ports=[port])["states"]) == {str(port)}
 
     with ThreadPoolExecutor(16) as pool:
         assert all(pool.map(ask, [1 + number % 160 for number in range(2000)]))
@@ -183,28 +183,28 @@ def test_many_threads_have_many_requests_in_flight(control: RackdControl) -> Non
 
 def executed(truth: TruthStream, generation: int) -> dict[str, Any]:
     """The record of the map change that made this generation."""
-    record = truth.next_before(soon(10))
+    record = truth.next_before(soon())
     while record["event"] != "executed" or record["generation"] != generation:
-        record = truth.next_before(soon(10))
+        record = truth.next_before(soon())
     return record
 
 
 def test_truth_is_told_as_it_happens(control: RackdControl) -> None:
     with control.subscribe() as truth:
-        answer = control.request("map", soon(10), pairs=[[3, 103]])
+        answer = control.request("map", soon(), pairs=[[3, 103]])
         assert executed(truth, answer["generation"])["t_ns"] == answer["t_ns"]
 
 
 def test_truth_of_some_events_leaves_the_others_out(control: RackdControl) -> None:
     with control.subscribe(["executed", "announce"]) as truth, control.subscribe() as whole:
-        control.request("map", soon(10), pairs=[[3, 103]])
-        control.request("announce", soon(10), ports=[3])
-        control.request("map", soon(10), pairs=[[3, 104]])
-        told = [truth.next_before(soon(10))["event"] for _ in range(3)]
+        control.request("map", soon(), pairs=[[3, 103]])
+        control.request("announce", soon(), ports=[3])
+        control.request("map", soon(), pairs=[[3, 104]])
+        told = [truth.next_before(soon())["event"] for _ in range(3)]
         assert told == ["executed", "announce", "executed"]
-        everything = [whole.next_before(soon(10))["event"]]
+        everything = [whole.next_before(soon())["event"]]
         while everything.count("executed") < 2:
-            everything.append(whole.next_before(soon(10))["event"])
+            everything.append(whole.next_before(soon())["event"])
     assert [event for event in everything if event in told] == told
     assert set(everything) > set(told)
 
@@ -221,18 +221,18 @@ def test_without_news_truth_keeps_to_its_deadline(control: RackdControl) -> None
 
 def test_truth_ends_with_rackd(control: RackdControl, rackd: RunningRackd) -> None:
     with control.subscribe() as truth:
-        executed(truth, control.request("map", soon(10), pairs=[[3, 103]])["generation"])
+        executed(truth, control.request("map", soon(), pairs=[[3, 103]])["generation"])
         rackd.stop(signal.SIGKILL)
         assert all("t_ns" in record for record in truth)
         with pytest.raises(NotConnected, match="did it end"):
-            truth.next_before(soon(10))
+            truth.next_before(soon())
 
 
 def test_a_rackd_that_died_is_not_connected(control: RackdControl, rackd: RunningRackd) -> None:
     rackd.stop(signal.SIGKILL)
     for _ in range(2):
         with pytest.raises(NotConnected):
-            control.request("hello", soon(10))
+            control.request("hello", soon())
 
 
 @contextmanager
@@ -251,7 +251,7 @@ def test_a_stopped_rackd_is_a_deadline_exceeded_and_its_late_answer_harmless(
 ) -> None:
     with stopped(rackd), pytest.raises(DeadlineExceeded, match="did not answer hello in time"):
         control.request("hello", Deadline.after(CLOCK, 0.05))
-    assert control.request("hello", soon(10))["pid"] == rackd.process.pid
+    assert control.request("hello", soon())["pid"] == rackd.process.pid
 
 
 def test_nobody_at_the_socket_is_not_connected(tmp_path: Path) -> None:
@@ -280,9 +280,9 @@ def test_a_peer_that_is_no_rackd_is_a_protocol_error(tmp_path: Path) -> None:
     odd.start()
     control = RackdControl(path, CLOCK)
     with pytest.raises(ProtocolError, match="neither a result nor an error"):
-        control.request("hello", soon(10))
+        control.request("hello", soon())
     with pytest.raises(NotConnected, match="not JSON"):
-        control.request("hello", soon(10))
+        control.request("hello", soon())
     control.close()
     odd.join()
     server.close()
@@ -290,7 +290,7 @@ def test_a_peer_that_is_no_rackd_is_a_protocol_error(tmp_path: Path) -> None:
 
 def test_closing_ends_what_is_in_flight(control: RackdControl, rackd: RunningRackd) -> None:
     with stopped(rackd), ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(control.request, "hello", soon(10))
+        waiting = pool.submit(control.request, "hello", soon())
         while not control._waiting:
             assert not waiting.done()
         control.close()
@@ -310,4 +310,4 @@ def test_fio_reaches_the_drive_through_the_export(control: RackdControl, rackd: 
     )
     (job,) = json.loads(done.stdout[done.stdout.index("{") :])["jobs"]
     assert (job["error"], job["write"]["io_bytes"]) == (0, 1 << 20)
-    assert RackdDrive(control, server="srv1", port="p0").health(soon(10))["bytes_written"] >= 1 << 20
+    assert RackdDrive(control, server="srv1", port="p0").health(soon())["bytes_written"] >= 1 << 20

@@ -220,7 +220,7 @@ def test_a_crashed_drive_is_well_after_a_power_cycle_until_the_next_remap(rack: 
 
 def test_a_flap_crashes_when_the_signal_goes_again(rack: Rack) -> None:
     rack.map((1, 101))
-    rack.ask("phy_flap", ports=[101], down_ms=1, up_ms=30, count=2)
+    rack.ask("phy_flap", ports=[101], down_ms=1, up_ms=2000, count=2)
     rack.wait_for("phy_up", switch_port=101)
     rack.ask("fault", drive="d01", fault=CRASH)
     rack.wait_for("crashed", drive="d01")

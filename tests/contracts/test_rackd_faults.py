@@ -88,7 +88,8 @@ def test_a_slow_drive_takes_its_time_without_holding_others_up(rack: Rack) -> No
 def test_a_slow_request_whose_link_is_lost_goes_to_the_next_drive(rack: Rack) -> None:
     mark_drives(rack, 1, 2)
     rack.map((1, 101))
-    rack.ask("fault", drive="d01", fault={"kind": "slow", "extra_us": 300_000})
+    # Too slow to answer before it is taken away.
+    rack.ask("fault", drive="d01", fault={"kind": "slow", "extra_us": 600_000_000})
     with rack.open_export("srv1.p0") as wire:
         wire.send(READ, 0, 4096)
         rack.map((1, 102))
@@ -127,11 +128,13 @@ def test_a_dropped_phy_trains_again_and_the_request_is_held_meanwhile(rack: Rack
     mark_drives(rack, 1)
     rack.map((1, 101), (2, 102))
     with rack.open_export("srv1.p0") as wire:
-        rack.ask("phy_drop", ports=[101], down_ms=20)
+        rack.ask("phy_drop", ports=[101], down_ms=600_000)
         assert rack.ask("states", ports=[1, 101, 2])["states"] == {"1": "DOWN", "101": "DOWN", "2": "UP"}
         wire.send(READ, 0, 4096)
         rack.wait_held(1)
         rack.wait_for("offline", switch_port=1)
+        # Another ends it.
+        rack.ask("phy_drop", ports=[101], down_ms=0.001)
         rack.wait_for("online", switch_port=1)
         assert wire.reply(4096)[1:] == (0, pattern(1))
     assert rack.ask("phy_counts", ports=[1, 101, 2])["counts"] == {"1": 1, "101": 1, "2": 0}

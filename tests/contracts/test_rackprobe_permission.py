@@ -70,9 +70,9 @@ def test_only_what_the_guard_minted_is_written(
     device = DevicePath(image)
     drive = forge(device)
     with pytest.raises(GuardRefused, match="WritableDrive, which the guard alone can mint"):
-        probe.write(drive, soon(30))
+        probe.write(drive, soon())
     with pytest.raises(GuardRefused, match="WritableDrive, which the guard alone can mint"):
-        probe.watch(device, Expected(SERIAL), soon(30), write_to=drive)
+        probe.watch(device, Expected(SERIAL), soon(), write_to=drive)
     assert image.read_bytes() == bytes(BYTES)
 
 
@@ -83,7 +83,7 @@ def test_a_permission_for_one_device_writes_no_other(probe: RackProbe, image: Pa
         minted(DevicePath(image), SERIAL) as drive,
         pytest.raises(GuardRefused, match=f"the permission is not for {other}"),
     ):
-        probe.watch(DevicePath(other), Expected(SERIAL), soon(30), write_to=drive)
+        probe.watch(DevicePath(other), Expected(SERIAL), soon(), write_to=drive)
     assert image.read_bytes() == other.read_bytes() == bytes(BYTES)
 
 
@@ -92,12 +92,12 @@ def test_a_permission_that_was_given_back_writes_nothing(probe: RackProbe, image
     drive = minted(DevicePath(image), SERIAL)
     drive.close()
     with pytest.raises(LabError, match="given back"):
-        probe.write(drive, soon(30))
+        probe.write(drive, soon())
     assert image.read_bytes() == bytes(BYTES)
 
 
 def test_a_claim_alone_is_no_permission(executor: LocalExecutor, image: Path) -> None:
-    done = executor.run((str(find_binary("rackprobe")), "write", str(image), "--serial=A", "--claimed"), soon(30))
+    done = executor.run((str(find_binary("rackprobe")), "write", str(image), "--serial=A", "--claimed"), soon())
     assert (done.status, done.stdout) == (2, "")
     assert "--allow-write" in done.stderr
     assert image.read_bytes() == bytes(BYTES)
@@ -107,11 +107,11 @@ def test_a_device_that_the_guard_holds_is_written(probe: RackProbe, node: Path) 
     device = DevicePath(node)
     with minted(device, SERIAL) as drive:
         assert drive.is_claimed
-        probe.write(drive, soon(30), sectors=8)
-        assert probe.verify(device, Expected(SERIAL), soon(30), sectors=8).is_right
+        probe.write(drive, soon(), sectors=8)
+        assert probe.verify(device, Expected(SERIAL), soon(), sectors=8).is_right
         expected = Expected(SERIAL, generation=2)
-        with probe.watch(device, expected, soon(30), write_to=drive, sectors=8, duration_s=0.02) as watch:
-            result = watch.result(soon(30), stop=False)
+        with probe.watch(device, expected, soon(), write_to=drive, sectors=8, duration_s=0.02) as watch:
+            result = watch.result(soon(), stop=False)
     assert result.errors == 0
     assert result.verdicts["right"] >= 1
 
@@ -120,7 +120,7 @@ def test_a_device_that_the_guard_holds_is_written(probe: RackProbe, node: Path) 
 def test_fio_writes_a_device_that_the_guard_holds(executor: LocalExecutor, node: Path) -> None:
     with minted(DevicePath(node), SERIAL) as drive:
         job = FioJob(name="w", device=drive, rw=ReadWrite.WRITE, verify="crc32c")
-        result = Fio(executor, CLOCK).run(FioRun(jobs=(job,), seed=1), soon(30))
+        result = Fio(executor, CLOCK).run(FioRun(jobs=(job,), seed=1), soon())
     assert result.total_err == 0
     assert result.job("w").transfers["write"].io_bytes == BYTES
 
@@ -128,7 +128,7 @@ def test_fio_writes_a_device_that_the_guard_holds(executor: LocalExecutor, node:
 def test_a_device_that_somebody_else_holds_is_not_written(executor: LocalExecutor, node: Path, image: Path) -> None:
     with minted(DevicePath(node), SERIAL):
         argv = (str(find_binary("rackprobe")), "write", str(node), f"--serial={SERIAL}", f"--allow-write={SERIAL}")
-        done = executor.run(argv, soon(30))
+        done = executor.run(argv, soon())
     assert (done.status, done.stdout) == (3, "")
     assert "the device is in use" in done.stderr
     assert image.read_bytes() == bytes(BYTES)

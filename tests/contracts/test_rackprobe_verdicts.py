@@ -36,7 +36,7 @@ class Bench:
         with minted(self.device, serial) as drive:
             self.probe.write(
                 drive,
-                soon(30),
+                soon(),
                 start_lba=lba,
                 sectors=sectors,
                 generation=generation,
@@ -149,7 +149,7 @@ def written_by_somebody_else(bench: Bench) -> None:
 )
 def test_a_sector_gets_its_name(bench: Bench, prepare: Callable[[Bench], None], verdict: str) -> None:
     prepare(bench)
-    found = bench.probe.verify(bench.device, EXPECTED, soon(30), start_lba=LBA)
+    found = bench.probe.verify(bench.device, EXPECTED, soon(), start_lba=LBA)
     assert {name: count for name, count in found.verdicts.items() if count} == {verdict: 1}
     assert found.is_right == (verdict == "right")
     assert [(offender.lba, offender.verdict) for offender in found.offenders] == (
@@ -162,7 +162,7 @@ def test_offenders_say_who_they_are(bench: Bench) -> None:
     bench.write(serial="RL000002", lba=9, generation=5, seed=1)
     bench.write(lba=20, generation=2)
     found = bench.probe.verify(
-        bench.device, EXPECTED, soon(30), sectors=SECTORS, queue_depth=1, block_bytes=4 * SECTOR_BYTES
+        bench.device, EXPECTED, soon(), sectors=SECTORS, queue_depth=1, block_bytes=4 * SECTOR_BYTES
     )
     assert found.verdicts["right"] == SECTORS - 2
     stranger, old = found.offenders
@@ -177,7 +177,7 @@ def test_offenders_say_who_they_are(bench: Bench) -> None:
 
 def test_a_torn_sector_names_the_generations_it_mixes(bench: Bench) -> None:
     torn_half_way(bench)
-    (offender,) = bench.probe.verify(bench.device, EXPECTED, soon(30), start_lba=LBA).offenders
+    (offender,) = bench.probe.verify(bench.device, EXPECTED, soon(), start_lba=LBA).offenders
     assert offender.torn_generations == (2, 3)
 
 
@@ -186,7 +186,7 @@ def test_every_queue_depth_reaches_every_sector(bench: Bench, queue_depth: int) 
     with minted(bench.device, SERIAL) as drive:
         written = bench.probe.write(
             drive,
-            soon(30),
+            soon(),
             start_lba=1,
             sectors=SECTORS - 1,
             queue_depth=queue_depth,
@@ -194,7 +194,7 @@ def test_every_queue_depth_reaches_every_sector(bench: Bench, queue_depth: int) 
         )
     assert (written.sectors, written.bytes) == (SECTORS - 1, (SECTORS - 1) * SECTOR_BYTES)
     found = bench.probe.verify(
-        bench.device, Expected(SERIAL), soon(30), sectors=SECTORS, queue_depth=queue_depth, block_bytes=4 * SECTOR_BYTES
+        bench.device, Expected(SERIAL), soon(), sectors=SECTORS, queue_depth=queue_depth, block_bytes=4 * SECTOR_BYTES
     )
     assert (found.verdicts["right"], found.verdicts["blank"]) == (SECTORS - 1, 1)
 
@@ -209,7 +209,7 @@ def test_failed_reads_are_counted_with_their_cause(probe: RackProbe, tmp_path: P
     arguments = ["--filter=error", "memory", f"{SECTORS * SECTOR_BYTES}", "error-pread=EIO", "error-pread-rate=100%"]
     with serving_unix(tmp_path / "nbd.sock", arguments) as socket:
         device = NbdExport(socket, "", SECTORS * SECTOR_BYTES)
-        found = probe.verify(device, EXPECTED, soon(30), sectors=4, block_bytes=SECTOR_BYTES)
+        found = probe.verify(device, EXPECTED, soon(), sectors=4, block_bytes=SECTOR_BYTES)
     assert found.unreadable_sectors == 4
     assert not found.is_right
     assert "Input/output error" in found.unreadable[0].error
@@ -223,7 +223,7 @@ def test_a_failed_write_is_the_targets_failure(probe: RackProbe, tmp_path: Path)
             minted(export, SERIAL) as drive,
             pytest.raises(LabError, match="the write at sector 2 failed: No space left"),
         ):
-            probe.write(drive, soon(30), start_lba=2)
+            probe.write(drive, soon(), start_lba=2)
 
 
 def test_a_read_only_export_is_not_written(probe: RackProbe, tmp_path: Path) -> None:
@@ -232,4 +232,4 @@ def test_a_read_only_export_is_not_written(probe: RackProbe, tmp_path: Path) -> 
         minted(NbdExport(socket, "", 1 << 20), SERIAL) as drive,
         pytest.raises(LabError, match="read-only"),
     ):
-        probe.write(drive, soon(30))
+        probe.write(drive, soon())

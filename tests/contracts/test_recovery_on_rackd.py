@@ -35,7 +35,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         control = rackd.connect()
         with minted(export) as drive, NbdSession(drive, CLOCK) as session:
             system = BlockSystem(session, "d01", size_bytes=BLOCKS * 4096)
-            with RecoveryOracle(system, soon(60), seed=7, batch_bytes=16 * 4096) as oracle:
+            with RecoveryOracle(system, soon(), seed=7, batch_bytes=16 * 4096) as oracle:
                 assert oracle.write(0, BLOCKS) == BLOCKS
                 assert oracle.flush()
                 yield Bench(oracle, control, export)
@@ -46,13 +46,13 @@ def test_rackprobe_finds_right_what_the_oracle_wrote(bench: Bench) -> None:
     with LocalExecutor(CLOCK) as executor:
         # The first requests have 16 blocks each, and each request is a generation.
         expected = Expected("d01", generation=1, seed=7)
-        assert RackProbe(executor, CLOCK).verify(bench.export, expected, soon(60), sectors=16).is_right
+        assert RackProbe(executor, CLOCK).verify(bench.export, expected, soon(), sectors=16).is_right
     assert bench.oracle.verify_all().observations == []
 
 
 def test_unreadable_sectors_are_loud_one_by_one(bench: Bench) -> None:
     bench.control.add_fault(
-        "d01", {"kind": "media_error", "lba": 8 * 20, "sectors": 16, "mode": "until_rewritten"}, soon(60)
+        "d01", {"kind": "media_error", "lba": 8 * 20, "sectors": 16, "mode": "until_rewritten"}, soon()
     )
     found = bench.oracle.judge(bench.oracle.verify_all("two sectors bad"))
     assert [(one.observation.block, one.outcome) for one in found] == [(20, Outcome.LOUD), (21, Outcome.LOUD)]
@@ -61,7 +61,7 @@ def test_unreadable_sectors_are_loud_one_by_one(bench: Bench) -> None:
 
 
 def test_flipped_bits_are_wrong(bench: Bench) -> None:
-    bench.control.add_fault("d01", {"kind": "corrupt", "lba": 8 * 40, "sectors": 8}, soon(60))
+    bench.control.add_fault("d01", {"kind": "corrupt", "lba": 8 * 40, "sectors": 8}, soon())
     (one,) = bench.oracle.judge(bench.oracle.verify_all())
     assert (one.observation.block, one.outcome) == (40, Outcome.WRONG)
     assert one.observation.founds[0][1].content in {Content.CORRUPT, Content.FOREIGN}

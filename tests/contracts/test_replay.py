@@ -41,7 +41,7 @@ def export(executor: LocalExecutor) -> Iterator[NbdExport]:
     with tempfile.TemporaryDirectory(prefix="replay-", dir="/tmp") as folder:
         socket = Path(folder) / "nbd.sock"
         executor.start(("nbdkit", "--foreground", "--exit-with-parent", "--unix", str(socket), "memory", "64M"))
-        deadline = soon(50)
+        deadline = soon()
         while not socket.exists():
             assert not deadline.is_over()
             CLOCK.sleep_until_ns(CLOCK.now_ns() + 10_000_000)
@@ -56,8 +56,8 @@ def planned(count: int, gap_us: int, *, writes: bool = False, region_bytes: int 
 
 
 def replayed(executor: LocalExecutor, replay: FioReplay) -> ReplayResult:
-    with RunningReplay(Fio(executor, CLOCK), replay, soon(50)) as running:
-        return running.wait(soon(50))
+    with RunningReplay(Fio(executor, CLOCK), replay, soon()) as running:
+        return running.wait(soon())
 
 
 def test_every_request_comes_once_and_near_its_time(executor: LocalExecutor, export: NbdExport) -> None:
@@ -131,10 +131,10 @@ def test_a_server_that_is_gone_is_an_error(executor: LocalExecutor, tmp_path: Pa
 def test_a_simulated_drive_says_when_each_request_came(executor: LocalExecutor, tmp_path: Path) -> None:
     with running_rackd(tmp_path, small_rack()) as rackd, minted(NbdExport(rackd.nbd, "drive.d01", 64 * MIB)) as drive:
         control = rackd.connect()
-        control.record_io("d01", soon(50))
+        control.record_io("d01", soon())
         plan = planned(200, 2000, writes=True)
         result = replayed(executor, FioReplay(device=drive, planned=plan))
-        recorded = control.recorded_io("d01", soon(50))
+        recorded = control.recorded_io("d01", soon())
         control.close()
     lateness = at_the_drive(plan, recorded, result.began_ns)
     assert (lateness.due, lateness.missing, lateness.unexpected) == (200, 0, 0)

@@ -23,7 +23,7 @@ HERE = ("srv1", "p0")
 def bench(rack: MockRack) -> Iterator[Bench]:
     with closing(MockLab(rack.lab, CLOCK, rack.state).open(None)) as bench:
         yield bench
-        assert bench.equipment.fabric.live_map(soon(30)).pairs == rack.lab.baseline_map()
+        assert bench.equipment.fabric.live_map(soon()).pairs == rack.lab.baseline_map()
 
 
 @pytest.fixture
@@ -31,47 +31,47 @@ def broken(rack: MockRack) -> Iterator[RackdControl]:
     """The rack's own control; what was broken by it is mended."""
     with rack.rackd() as control:
         yield control
-        control.request("clear_fault", soon(30), drive="d01")
-        control.request("stick", soon(30), port=1, stuck=False)
-        control.slow_training([1], 1.0, soon(30))
+        control.request("clear_fault", soon(), drive="d01")
+        control.request("stick", soon(), port=1, stuck=False)
+        control.slow_training([1], 1.0, soon())
 
 
 @contextmanager
 def _miswired(control: RackdControl, *ports: int) -> Iterator[None]:
-    control.request("miswire", soon(30), ports=list(ports))
+    control.request("miswire", soon(), ports=list(ports))
     try:
         yield
     finally:
-        control.request("miswire", soon(30), ports=list(ports))
+        control.request("miswire", soon(), ports=list(ports))
 
 
 def test_a_drive_that_cannot_be_read_anywhere_is_at_fault_itself(bench: Bench, broken: RackdControl) -> None:
-    broken.add_fault("d01", {"kind": "media_error", "lba": 8, "sectors": 8, "mode": "until_rewritten"}, soon(30))
+    broken.add_fault("d01", {"kind": "media_error", "lba": 8, "sectors": 8, "mode": "until_rewritten"}, soon())
     assert try_drive(bench, "d01", HERE).seen is Seen.UNREADABLE
     found = retest(bench, bench.equipment, "d01")
     assert (found.finding, found.culprits) == (Finding.DRIVE, (D01,)), found
 
 
 def test_a_sector_far_away_is_read_where_it_is_said_to_be_bad(bench: Bench, broken: RackdControl) -> None:
-    broken.add_fault("d01", {"kind": "media_error", "lba": 800_000, "sectors": 8, "mode": "until_rewritten"}, soon(30))
+    broken.add_fault("d01", {"kind": "media_error", "lba": 800_000, "sectors": 8, "mode": "until_rewritten"}, soon())
     assert try_drive(bench, "d01", HERE).seen is Seen.WORKS
     assert retest(bench, bench.equipment, "d01", [100_000]).finding is Finding.DRIVE
 
 
 def test_a_drive_that_is_slow_everywhere_is_at_fault_itself(bench: Bench, broken: RackdControl) -> None:
-    broken.add_fault("d01", {"kind": "slow", "extra_us": 1_500_000}, soon(30))
+    broken.add_fault("d01", {"kind": "slow", "extra_us": 1_500_000}, soon())
     found = retest(bench, bench.equipment, "d01")
     assert (found.finding, found.culprits) == (Finding.DRIVE, (D01,)), found
 
 
 def test_a_port_that_keeps_its_circuit_is_at_fault(bench: Bench, broken: RackdControl) -> None:
-    broken.request("stick", soon(30), port=1, stuck=True)
+    broken.request("stick", soon(), port=1, stuck=True)
     found = retest(bench, bench.equipment, "d01")
     assert (found.finding, found.culprits) == (Finding.PORT, (P0,)), found
 
 
 def test_a_port_where_links_train_slowly_is_at_fault(bench: Bench, broken: RackdControl) -> None:
-    broken.slow_training([1], 12.0, soon(30))
+    broken.slow_training([1], 12.0, soon())
     found = retest(bench, bench.equipment, "d01")
     assert (found.finding, found.culprits) == (Finding.PORT, (P0,)), found
 

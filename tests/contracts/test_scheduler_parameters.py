@@ -27,7 +27,7 @@ def executor() -> Iterator[LocalExecutor]:
 def said(executor: LocalExecutor, scheduler: Mapping[str, Any]) -> str:
     """What the program says of a scheduler; nothing where it accepts it."""
     try:
-        require_admitted(dict(scheduler), [TENANT], executor, soon(20))
+        require_admitted(dict(scheduler), [TENANT], executor, soon())
     except BadInput as refused:
         return str(refused)
     return ""

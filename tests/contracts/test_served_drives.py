@@ -59,7 +59,7 @@ def probes(working_for: str, what: str) -> list[int]:
 
 def await_none(working_for: str) -> None:
     """Return once nothing runs for this lab and lease any more."""
-    left = soon(30).poll(lambda: labelled(working_for), lambda left: not left, every_s=0.02)
+    left = soon().poll(lambda: labelled(working_for), lambda left: not left, every_s=0.02)
     assert not left, [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in left]
 
 

@@ -74,7 +74,7 @@ def test_what_others_did_before_changes_nothing(executor: LocalExecutor) -> None
 
     def last_of(*schedulers: str) -> StoreOutcome:
         kinds = {name: {"kind": name} for name in schedulers}
-        return stores(sim, setup, kinds, State.FRAGMENTED, soon(60))[-1]
+        return stores(sim, setup, kinds, State.FRAGMENTED, soon())[-1]
 
     assert last_of("parda") == last_of("none", "parda")
 

@@ -38,7 +38,7 @@ def drive(tmp_path: Path) -> Iterator[WritableDrive]:
 
 
 def switch_on(host: SshHost, drive: WritableDrive) -> StorageSwitch:
-    return StorageSwitch(host, [drive], {"kind": "gimbal"}, TENANTS, soon(60), clock=CLOCK)
+    return StorageSwitch(host, [drive], {"kind": "gimbal"}, TENANTS, soon(), clock=CLOCK)
 
 
 def reads(switch: StorageSwitch) -> bool:
@@ -63,10 +63,10 @@ def test_it_is_brought_to_a_server_and_ends_with_the_session(drive: WritableDriv
             left = switch_on(host, drive)
             assert reads(left)
         # It was not closed: it ends with the connection.
-        soon(30).poll(lambda: labelled(f"{lab}/mine"), lambda found: not found, every_s=0.05)
+        soon().poll(lambda: labelled(f"{lab}/mine"), lambda found: not found, every_s=0.05)
         assert not reads(left)
         with SshHost(sshd.access(), CLOCK) as host, pytest.raises(BadInput, match="the storage switch refuses"):
-            StorageSwitch(host, [drive], {"kind": "gimbel"}, TENANTS, soon(60), clock=CLOCK)
+            StorageSwitch(host, [drive], {"kind": "gimbel"}, TENANTS, soon(), clock=CLOCK)
 
 
 def test_one_that_a_dead_run_left_is_ended_by_heal(drive: WritableDrive) -> None:
@@ -75,9 +75,9 @@ def test_one_that_a_dead_run_left_is_ended_by_heal(drive: WritableDrive) -> None
         switch = switch_on(dead, drive)
         assert reads(switch)
         with SshHost(sshd.access(), CLOCK) as healing:
-            assert end_orphans(lab, [healing], lambda: ["over"], soon(30)) == ((), [])
+            assert end_orphans(lab, [healing], lambda: ["over"], soon()) == ((), [])
             assert reads(switch)
-            ended, problems = end_orphans(lab, [healing], list, soon(30))
+            ended, problems = end_orphans(lab, [healing], list, soon())
         assert problems == []
         assert {orphan.lease for orphan in ended} == {"over"}
         assert any("storageswitch" in orphan.command for orphan in ended)

@@ -43,11 +43,11 @@ def test_its_outlet_takes_the_power_of_the_switch_and_its_map_comes_back(bench: 
     with Faults(bench.lab, bench.equipment, CLOCK, ActRecorder(bench.lab, journal, "run")) as faults:
         for kind, target in (("switch_power_loss", "switch"), ("power_loss", "pdu2/8")):
             with faults.injected(FaultSpec(kind, target)):
-                assert bench.equipment.power["outlet:pdu2/8"].is_on(soon(30)) is False
-                assert bench.rackd.request("power", soon(30), target="switch")["on"] is False
-            assert bench.rackd.request("power", soon(30), target="switch")["on"] is True
-            assert fabric.live_map(soon(30)).pairs == baseline
-            assert fabric.port_states([1], soon(30)) == {1: PortState.UP}
+                assert bench.equipment.power["outlet:pdu2/8"].is_on(soon()) is False
+                assert bench.rackd.request("power", soon(), target="switch")["on"] is False
+            assert bench.rackd.request("power", soon(), target="switch")["on"] is True
+            assert fabric.live_map(soon()).pairs == baseline
+            assert fabric.port_states([1], soon()) == {1: PortState.UP}
     assert journal.standing(bench.lab.name) == []
     store.close()
 

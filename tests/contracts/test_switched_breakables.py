@@ -36,25 +36,25 @@ def mapped(bench: MockBench, pairs: PortMap) -> Iterator[None]:
     """The baseline with these circuits instead, while the block runs."""
     fabric, baseline = bench.equipment.fabric, bench.lab.baseline_map()
     taken = pairs.ports()
-    fabric.apply(Open(frozenset(taken & fabric.live_map(soon(30)).pairs.ports())), soon(30))
-    fabric.apply(Partial(pairs), soon(30))
+    fabric.apply(Open(frozenset(taken & fabric.live_map(soon()).pairs.ports())), soon())
+    fabric.apply(Partial(pairs), soon())
     try:
         yield
     finally:
-        fabric.apply(Full(baseline), soon(30))
+        fabric.apply(Full(baseline), soon())
         for name, (server, port) in bench.lab.places.items():
             if bench.lab.where_is(name) in taken or bench.lab.switch_port(server, port) in taken:
-                once_online(bench.drive(server, port), soon(30))
+                once_online(bench.drive(server, port), soon())
                 assert_seen(bench, server, name)
 
 
 def is_seen(bench: MockBench, server: str, drive: str) -> bool:
-    listed = bench.host(server).run(["lsblk", "-dno", "SERIAL"], soon(30)).stdout.split()
+    listed = bench.host(server).run(["lsblk", "-dno", "SERIAL"], soon()).stdout.split()
     return bench.lab.drives[drive].serial in listed
 
 
 def assert_seen(bench: MockBench, server: str, drive: str) -> None:
-    assert soon(30).poll(lambda: is_seen(bench, server, drive), every_s=1e-2)
+    assert soon().poll(lambda: is_seen(bench, server, drive), every_s=1e-2)
 
 
 def part_of(bench: MockBench, name: str) -> HostFaults:
@@ -85,11 +85,11 @@ def test_a_mock_server_in_short(way: tuple[str, str], bench: MockBench) -> None:
 
 def test_a_drive_behind_the_switch_keeps_its_power_when_the_slot_of_a_server_loses_it(bench: MockBench) -> None:
     slot = part_of(bench, "slot:srv1/p2")
-    slot.break_as("test/1", {"kind": "slot_power_off"}, soon(30))
-    assert bench.rackd.request("power", soon(30), target="drive:d09")["on"] is True
+    slot.break_as("test/1", {"kind": "slot_power_off"}, soon())
+    assert bench.rackd.request("power", soon(), target="drive:d09")["on"] is True
     port = bench.lab.switch_port("srv1", "p2")
-    assert bench.equipment.fabric.port_states([port], soon(30)) == {port: PortState.DOWN}
-    slot.mend("test/1", soon(30))
+    assert bench.equipment.fabric.port_states([port], soon()) == {port: PortState.DOWN}
+    slot.mend("test/1", soon())
     assert_seen(bench, "srv1", "d09")
 
 
@@ -101,11 +101,11 @@ def circuit(bench: MockBench, drive: str) -> PortMap:
 def test_the_drive_that_the_map_joins_now_is_taken_away(bench: MockBench) -> None:
     slot = part_of(bench, "slot:srv1/p0")
     with mapped(bench, circuit(bench, "d19")):
-        once_online(bench.drive("srv1", "p0"), soon(30))
+        once_online(bench.drive("srv1", "p0"), soon())
         assert_seen(bench, "srv1", "d19")
-        slot.break_as("test/2", {"kind": "removed"}, soon(30))
+        slot.break_as("test/2", {"kind": "removed"}, soon())
         assert not is_seen(bench, "srv1", "d19")
-        slot.mend("test/2", soon(30))
+        slot.mend("test/2", soon())
         assert_seen(bench, "srv1", "d19")
 
 
@@ -114,28 +114,28 @@ def test_a_drive_worth_keeping_is_not_taken_from_where_the_map_has_it_now(
     bench: MockBench, name: str, kind: str
 ) -> None:
     with mapped(bench, circuit(bench, "d20")):
-        once_online(bench.drive("srv1", "p0"), soon(30))
+        once_online(bench.drive("srv1", "p0"), soon())
         with pytest.raises(GuardRefused, match=r"d20 .*it is at srv1\.p0 now and not marked scratch: true"):
-            part_of(bench, name).break_as("test/3", {"kind": kind}, soon(30))
+            part_of(bench, name).break_as("test/3", {"kind": kind}, soon())
         assert_seen(bench, "srv1", "d20")
 
 
 def test_a_port_that_is_joined_to_nothing_has_nothing_to_take_away(bench: MockBench) -> None:
     fabric = bench.equipment.fabric
-    fabric.apply(Open(frozenset({bench.lab.switch_port("srv1", "p0")})), soon(30))
+    fabric.apply(Open(frozenset({bench.lab.switch_port("srv1", "p0")})), soon())
     with pytest.raises(LabError, match=r"the switch joins srv1\.p0 to nothing now"):
-        part_of(bench, "slot:srv1/p0").break_as("test/4", {"kind": "removed"}, soon(30))
-    fabric.apply(Full(bench.lab.baseline_map()), soon(30))
+        part_of(bench, "slot:srv1/p0").break_as("test/4", {"kind": "removed"}, soon())
+    fabric.apply(Full(bench.lab.baseline_map()), soon())
     assert_seen(bench, "srv1", "d01")
 
 
 def test_what_the_map_took_away_meanwhile_is_not_waited_for(bench: MockBench) -> None:
     slot, fabric = part_of(bench, "slot:srv1/p0"), bench.equipment.fabric
-    slot.break_as("test/5", {"kind": "removed"}, soon(30))
-    fabric.apply(Open(frozenset({bench.lab.switch_port("srv1", "p0")})), soon(30))
-    slot.mend("test/5", soon(30))
-    assert slot.standing(soon(30)) == {}
-    fabric.apply(Full(bench.lab.baseline_map()), soon(30))
+    slot.break_as("test/5", {"kind": "removed"}, soon())
+    fabric.apply(Open(frozenset({bench.lab.switch_port("srv1", "p0")})), soon())
+    slot.mend("test/5", soon())
+    assert slot.standing(soon()) == {}
+    fabric.apply(Full(bench.lab.baseline_map()), soon())
     assert_seen(bench, "srv1", "d01")
 
 

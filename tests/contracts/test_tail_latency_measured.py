@@ -55,7 +55,7 @@ def measured(
 ) -> MeasuredReads:
     drive = paper_drive(HDD, reading.ph, reading.retry_s)
     cell = ReadsToMeasure(drive, reading, erasure, TRIALS, request_sectors)
-    (found,) = measure_reads([cell], executor, soon(60), seed=seed, progress=unwatched)
+    (found,) = measure_reads([cell], executor, soon(), seed=seed, progress=unwatched)
     return found
 
 
@@ -98,11 +98,11 @@ def test_a_seed_gives_the_reads(executor: Executor) -> None:
 
 
 def test_updates_and_workloads_go_through(executor: Executor) -> None:
-    costs = update_costs([Update(250, 5, 50, 40)], HDD, executor, soon(60), seed=1, progress=unwatched)
+    costs = update_costs([Update(250, 5, 50, 40)], HDD, executor, soon(), seed=1, progress=unwatched)
     by_method = {cost.method: cost.over_baseline for cost in costs}
     assert 1 < by_method[UpdateMethod.INDIRECT] < by_method[UpdateMethod.DIRECT]
     drive = paper_drive(HDD, 1e-3, 0.02)
-    found = slowdowns([choose_code(255, 1e-3)], drive, executor, soon(60), seed=1, progress=unwatched, trials=100)
+    found = slowdowns([choose_code(255, 1e-3)], drive, executor, soon(), seed=1, progress=unwatched, trials=100)
     assert all(-0.05 < entry.lost < 0.2 for entry in found)
 
 
@@ -113,16 +113,16 @@ def test_drivesim_takes_sequential_reads_and_steps_and_says_what_is_wrong_with_t
         code=LocalCode(50, 2, (1.0, 2.0)),
     )  # fmt: skip
     steps = Steps(name="t", steps=(Step((Ask("write", 0, 4096), Ask("flush")), 1000.0), Step((Ask("read", 0, 4096),))))
-    first, second = sim.run([read, steps], soon(60))
+    first, second = sim.run([read, steps], soon())
     assert isinstance(first, SequentialReadResult)
     assert len(first.latencies_ns) == 2
     assert isinstance(second, StepsResult)
     assert (second.requests, second.read_bytes, second.written_bytes) == (3, 4096, 4096)
     assert second.seconds > 0.001
     with pytest.raises(BadInput, match=r'experiment "s": trials 0 is not from 1'):
-        sim.run([replace(read, trials=0)], soon(60))
+        sim.run([replace(read, trials=0)], soon())
     with pytest.raises(BadInput, match=r'experiment "t": step 1: offset'):
-        sim.run([replace(steps, steps=(Step((Ask("read", GIB, 4096),)),))], soon(60))
+        sim.run([replace(steps, steps=(Step((Ask("read", GIB, 4096),)),))], soon())
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_what_others_did_before_changes_nothing(executor: LocalExecutor, conditi
 
     def last_of(*schedulers: str) -> Outcome:
         kinds = {name: {"kind": name} for name in schedulers}
-        return measured(sims, (scenario,), (2,), kinds, Timing(0.01, 0.05), soon(60), lambda *_: None)[-1]
+        return measured(sims, (scenario,), (2,), kinds, Timing(0.01, 0.05), soon(), lambda *_: None)[-1]
 
     assert last_of("gimbal") == last_of("none", "parda", "gimbal")
 

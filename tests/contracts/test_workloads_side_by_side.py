@@ -133,7 +133,7 @@ def test_what_is_written_is_read_back_long_before_all_of_it_is_written(servers: 
         with writes.running(drives, size_bytes=1024 * MIB, iodepth=2):
             # A file has no room for what was not written to it, and 64 blocks are written before one is read.
             files = [Path(drive.path) for drive in servers.drives.values()]
-            assert soon(50).poll(lambda: all(file.stat().st_blocks * 512 > 100 * 4096 for file in files), every_s=0.01)
+            assert soon().poll(lambda: all(file.stat().st_blocks * 512 > 100 * 4096 for file in files), every_s=0.01)
     writes.require_verified()
     for seen in writes.results.values():
         assert 64 <= seen.verified < seen.ios < 1024 * MIB // 4096
@@ -154,7 +154,7 @@ def test_ports_are_watched_side_by_side(servers: Servers) -> None:
     for server, drive in servers.drives.items():
         serial = f"RL{server}"
         with minted(drive, serial) as writable:
-            RackProbe(servers.hosts[server], CLOCK).write(writable, soon(50), sectors=MIB // 4096, generation=1)
+            RackProbe(servers.hosts[server], CLOCK).write(writable, soon(), sectors=MIB // 4096, generation=1)
         labels[server] = Expected(serial, generation=1)
     watching = Watching(cast("Bench", servers), cast("EventSink", Events()), "test")
     with watching.running(dict.fromkeys(SERVERS, "p0"), labels):

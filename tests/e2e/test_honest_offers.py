@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import secrets
 import socket
 from pathlib import Path
 
@@ -28,7 +28,7 @@ UNNAMED = "no path says what is at srv1.p0"
 def found(rackloop: CommandLine) -> Path:
     """The mock rack as `lab discover` describes it, a physical one, all of whose drives may be erased."""
     # One store has a physical lab of this name on this machine, and keeps it after the test.
-    name = f"found-{os.getpid()}"
+    name = f"found-{secrets.token_hex(4)}"
     assert rackloop("lab", "up", "mock").status == 0
     assert rackloop("lab", "discover", "mock", "--name", name, "--out", "found.yaml").status == 0
     path = rackloop.directory / "found.yaml"

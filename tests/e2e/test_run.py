@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import secrets
 import socket
 import xml.etree.ElementTree as ET
 from importlib.resources import files
@@ -83,7 +83,7 @@ def test_a_rack_without_a_switch_cannot_do_what_needs_one(rackloop: CommandLine)
     described = data_path("labs").joinpath("direct-attached.yaml").read_text()
     lab = rackloop.directory / "ours.yaml"
     # One store has a physical lab of this name on this machine, and keeps it after the test.
-    name = f"das-{os.getpid()}"
+    name = f"das-{secrets.token_hex(4)}"
     described = described.replace("name: direct-attached", f"name: {name}")
     lab.write_text(described.replace("ctl1.lab.example", socket.gethostname()))
     ended = rackloop("run", rackloop.plan(IDENTITY, PHY), "--lab", lab, "--out", "out")

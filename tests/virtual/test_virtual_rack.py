@@ -104,7 +104,7 @@ def test_a_drive_is_written_and_read_on_its_guest_wherever_it_is(up: CommandLine
         probe = RackProbe(bench.host("srv1"), CLOCK)
         with guard.writable("d01", drive, device, soon(COMES_WITHIN_S)) as permit:
             probe.write(permit, soon(COMES_WITHIN_S), sectors=64, generation=3, seed=5)
-        applied = bench.equipment.fabric.apply(Partial(PortMap.of([(lab.switch_port("srv3", "p2"), 101)])), soon(60))
+        applied = bench.equipment.fabric.apply(Partial(PortMap.of([(lab.switch_port("srv3", "p2"), 101)])), soon())
         assert applied.generation > 1
         elsewhere = once_online(bench.drive("srv3", "p2"), soon(COMES_WITHIN_S))
         assert elsewhere.serial == lab.drives["d01"].serial
@@ -116,7 +116,7 @@ def test_a_drive_is_written_and_read_on_its_guest_wherever_it_is(up: CommandLine
         moved = bench.drive("srv3", "p2"), bench.device("srv3", "p2")
         with guard.writable("d01", *moved, soon(COMES_WITHIN_S)) as permit:
             RackProbe(bench.host("srv3"), CLOCK).write(permit, soon(COMES_WITHIN_S), sectors=64, generation=4, seed=5)
-        bench.equipment.fabric.apply(Full(lab.baseline_map()), soon(60))
+        bench.equipment.fabric.apply(Full(lab.baseline_map()), soon())
         once_online(drive, soon(COMES_WITHIN_S))
     store.close()
 
@@ -139,12 +139,12 @@ def test_a_port_is_armed_before_its_drive_is_there_which_is_mounted_then(up: Com
         with probe.remap_session([target], soon(COMES_WITHIN_S)) as session:
             arm = session.arm("p2", expected, soon(COMES_WITHIN_S), timeout_s=COMES_WITHIN_S)
             moved = Partial(PortMap.of([(lab.switch_port("srv2", "p2"), 101)]))
-            applied = bench.equipment.fabric.apply(moved, soon(60))
+            applied = bench.equipment.fabric.apply(moved, soon())
             read = session.wait_verified(arm, soon(2 * COMES_WITHIN_S))
         assert (read.mount_error, read.wrong_drive) == (None, 0)
         assert applied.commanded_ns < read.t_ns < (read.mounted_ns or 0)
         # Nothing has it mounted any more, and it is taken away as any other.
-        bench.equipment.fabric.apply(Full(lab.baseline_map()), soon(60))
+        bench.equipment.fabric.apply(Full(lab.baseline_map()), soon())
         once_online(drive, soon(COMES_WITHIN_S))
     store.close()
 

@@ -14,7 +14,7 @@ from rackloop.clock import Deadline, RealClock
 from rackloop.errors import RackloopError
 
 CLOCK = RealClock()
-PATIENCE_S: ContextVar[float] = ContextVar("patience_s", default=20.0)
+PATIENCE_S: ContextVar[float] = ContextVar("patience_s", default=60.0)
 """The time for a step of a clause that has no deadline of its own: longer than any box that works takes."""
 
 

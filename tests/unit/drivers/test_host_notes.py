@@ -79,7 +79,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_note_is_on_the_disk_before_anything_is_broken(folder: Path) -> None:
     """A server that loses its power at once must still know what it did."""
     server = ThisMachine(folder)
-    HostFaults(cast("Host", server), "lamp", Lamp(server.log)).break_as("run/1", {"kind": "out"}, soon(60))
+    HostFaults(cast("Host", server), "lamp", Lamp(server.log)).break_as("run/1", {"kind": "out"}, soon())
     notes = folder / "faults/lamp"
     assert server.log.read_text().splitlines() == [
         f"sync {notes}/.run%2F1.json.new",
@@ -94,7 +94,7 @@ def test_nothing_is_broken_where_the_note_does_not_reach_the_disk(folder: Path) 
     (folder / "bin/sync").write_text("#!/bin/sh\necho no space >&2\nexit 1\n")
     lamp = Lamp(server.log)
     with pytest.raises(LabError, match=r"srv9: the note of a fault in .* failed: no space"):
-        HostFaults(cast("Host", server), "lamp", lamp).break_as("run/1", {"kind": "out"}, soon(60))
+        HostFaults(cast("Host", server), "lamp", lamp).break_as("run/1", {"kind": "out"}, soon())
     assert not lamp.is_out
 
 
@@ -103,12 +103,12 @@ def test_a_note_that_cannot_be_read_blocks_its_own_key_alone(folder: Path, text:
     server = ThisMachine(folder)
     lamp = Lamp(server.log)
     part = HostFaults(cast("Host", server), "lamp", lamp)
-    part.break_as("run/1", {"kind": "out"}, soon(60))
+    part.break_as("run/1", {"kind": "out"}, soon())
     half = folder / "faults/lamp/run%2F2.json"
     half.write_text(text)
     note = "/var/lib/rackloop/faults/lamp/run%2F2.json"
-    assert part.standing(soon(60)) == {"run/1": {"kind": "out"}, "run/2": {"kind": "unreadable", "note": note}}
+    assert part.standing(soon()) == {"run/1": {"kind": "out"}, "run/2": {"kind": "unreadable", "note": note}}
     with pytest.raises(LabError, match="cannot be read"):
-        part.mend("run/2", soon(60))
-    part.mend("run/1", soon(60))
-    assert (lamp.is_out, set(part.standing(soon(60)))) == (False, {"run/2"})
+        part.mend("run/2", soon())
+    part.mend("run/1", soon())
+    assert (lamp.is_out, set(part.standing(soon()))) == (False, {"run/2"})

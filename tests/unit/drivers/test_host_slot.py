@@ -56,7 +56,7 @@ def test_a_drive_that_somebody_uses_stays(child: dict[str, Any], reason: str) ->
     host = server(children=[child])
     slot = HostSlot(host, "/dev/sdb", drive_id="d01", serial=serial_of(host))
     with pytest.raises(GuardRefused, match=f"drive d01.*{reason}"):
-        slot.prepare(REMOVED, soon(10))
+        slot.prepare(REMOVED, soon())
     assert len(host.ran) == 1, "it was looked at, and nothing else was done"
 
 
@@ -86,24 +86,24 @@ def test_a_drive_that_is_offered_to_other_machines_stays(tmp_path: Path, offer: 
     slot = HostSlot(host, "/dev/sdb", drive_id="d01", serial=serial_of(host))
     (offered / "enable").write_text("0\n")
     host.listings["exports"] = told_of(tmp_path / "config")
-    assert slot.prepare(REMOVED, soon(10))
+    assert slot.prepare(REMOVED, soon())
     (offered / "enable").write_text("1\n")
     host.listings["exports"] = told_of(tmp_path / "config")
     with pytest.raises(GuardRefused, match=f"drive d01.*it is in use: {reason}"):
-        slot.prepare(REMOVED, soon(10))
+        slot.prepare(REMOVED, soon())
 
 
 def test_another_drive_than_the_described_one_stays() -> None:
     host = server()
     slot = HostSlot(host, "/dev/sdb", drive_id="d01", serial="OTHER")
     with pytest.raises(GuardRefused, match=f"described as OTHER, the drive at srv9:/dev/sdb has {serial_of(host)}"):
-        slot.prepare(REMOVED, soon(10))
+        slot.prepare(REMOVED, soon())
 
 
 def test_a_parameter_that_it_does_not_have_is_named() -> None:
     slot = HostSlot(server(), "/dev/sdb", drive_id="d01", serial=SERIAL)
     with pytest.raises(BadInput, match="removed of srv9:/dev/sdb takes no colour"):
-        slot.prepare({**REMOVED, "colour": "red"}, soon(10))
+        slot.prepare({**REMOVED, "colour": "red"}, soon())
 
 
 @dataclass
@@ -168,10 +168,10 @@ def test_what_goes_with_a_drive_is_looked_at_too(kind: str, second: str, folder:
     serial = str(json.loads(RECORDED["id-ctrl nvme0n1"].stdout)["sn"])
     slot = HostSlot(host, "/dev/nvme0n1", drive_id="d01", serial=serial)
     if not refused:
-        assert slot.prepare({"kind": kind}, soon(10))
+        assert slot.prepare({"kind": kind}, soon())
         return
     with pytest.raises(GuardRefused, match=f"/dev/{node} goes with it and is in use: {node} is mounted at /srv"):
-        slot.prepare({"kind": kind}, soon(10))
+        slot.prepare({"kind": kind}, soon())
 
 
 def alone() -> tuple[LocatingServer, HostSlot]:
@@ -185,7 +185,7 @@ def test_a_slot_that_ejects_its_drive_is_not_told_to() -> None:
     host, slot = alone()
     host.located = host.located.replace("slot 0000:01:00 /sys/bus/pci/slots/0", "ejects 0000:01:00")
     with pytest.raises(NotSupported, match=r"is in a slot of the firmware's \(ACPI\), which ejects a drive"):
-        slot.prepare({"kind": "slot_power_off"}, soon(10))
+        slot.prepare({"kind": "slot_power_off"}, soon())
 
 
 @pytest.mark.parametrize("kind", ["removed", "slot_power_off", "link_disabled"])
@@ -193,23 +193,23 @@ def test_a_drive_with_another_controller_cannot_be_taken_away_by_one(kind: str) 
     host, slot = alone()
     host.located += f"also {BESIDE}\n"
     with pytest.raises(NotSupported, match=f"has several controllers, and stays until all are gone: .*, {BESIDE}$"):
-        slot.prepare({"kind": kind}, soon(10))
+        slot.prepare({"kind": kind}, soon())
 
 
 def test_a_link_that_its_slot_would_bring_back_is_not_disabled() -> None:
     host, slot = alone()
-    assert slot.prepare({"kind": "link_disabled"}, soon(10)) == {"bridge": "0000:00:04.0"}
+    assert slot.prepare({"kind": "link_disabled"}, soon()) == {"bridge": "0000:00:04.0"}
     host.slot_capabilities = "00080062"
     with pytest.raises(NotSupported, match=r"0000:00:04\.0 has a power controller, .*; take .* by slot_power_off"):
-        slot.prepare({"kind": "link_disabled"}, soon(10))
+        slot.prepare({"kind": "link_disabled"}, soon())
 
 
 def test_a_port_that_ignores_the_bit_is_said_to() -> None:
     _, slot = alone()
     note = {"fault": {"kind": "link_disabled"}, "bridge": "0000:00:10.0"}
     with pytest.raises(NotSupported, match=r"the PCIe port 0000:00:10\.0 above it does not let its link be disabled"):
-        slot.start(note, soon(10))
-    assert not slot.stands(note, soon(10))
+        slot.start(note, soon())
+    assert not slot.stands(note, soon())
 
 
 VMD = "/sys/devices/pci0000:00/0000:00:0e.0/pci10000:00/10000:00:02.0"
@@ -240,14 +240,14 @@ def test_a_drive_behind_vmd_is_not_taken_for_one_at_the_end_of_its_address(kind:
     )
     serial = str(json.loads(RECORDED["id-ctrl nvme0n1"].stdout)["sn"])
     slot = HostSlot(host, "/dev/nvme0n1", drive_id="d01", serial=serial)
-    note = slot.prepare({"kind": kind}, soon(10))
+    note = slot.prepare({"kind": kind}, soon())
     assert note.items() >= noted.items()
 
 
 def test_of_a_scsi_host_the_target_that_was_removed_is_scanned_and_no_other() -> None:
     host = LocatingServer(located="name sdb\ndevice /sys/devices/pci0000:00/0000:3b:00.0/host6/target6:1:14/6:1:14:2\n")
     slot = HostSlot(host, "/dev/sdb", drive_id="d01", serial=serial_of(host))
-    note = slot.prepare(REMOVED, soon(10))
+    note = slot.prepare(REMOVED, soon())
     assert (note["mend_file"], note["mend_value"]) == ("/sys/class/scsi_host/host6/scan", "1 14 2")
 
 
@@ -255,10 +255,10 @@ def test_of_a_scsi_host_the_target_that_was_removed_is_scanned_and_no_other() ->
 def test_a_removed_drive_stays_away_where_another_one_is_in_its_place(joined: str) -> None:
     """A switch may join the place of the drive to another one, which does not end what took the first one away."""
     host = LocatingServer(located=f"name sdb\ndevice {SATA}\n")
-    note = HostSlot(host, "/dev/sdb", drive_id="d01", serial=serial_of(host)).prepare(REMOVED, soon(10))
+    note = HostSlot(host, "/dev/sdb", drive_id="d01", serial=serial_of(host)).prepare(REMOVED, soon())
     if joined == "OTHER":
         note["serial"] = "OTHER"
-    assert HostSlot(host, "/dev/sdb", drive_id="d01", serial="").stands({"fault": REMOVED, **note}, soon(10)) is (
+    assert HostSlot(host, "/dev/sdb", drive_id="d01", serial="").stands({"fault": REMOVED, **note}, soon()) is (
         joined == "OTHER"
     )
 
@@ -268,4 +268,4 @@ def test_what_is_not_above_the_drive_is_refused() -> None:
     host.not_above = "/sys/bus/pci/devices/0000:02:00.0 is not above nvme0n1 in sysfs\n"
     note = {"fault": REMOVED, "break_file": "/sys/bus/pci/devices/0000:02:00.0/remove", "break_value": "1"}
     with pytest.raises(GuardRefused, match=r"drive d01.*0000:02:00\.0 is not above nvme0n1 in sysfs"):
-        slot.start(note, soon(10))
+        slot.start(note, soon())

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from threading import Barrier
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from rackloop.abilities import Drive, DriveIdentity, Host, LiveMap
+from rackloop.abilities import Drive, LiveMap
 from rackloop.clock import Deadline
-from rackloop.errors import BadInput, DeadlineExceeded, LabError, LockedOut, NotConnected, RackloopError, ToolError
+from rackloop.errors import BadInput, DeadlineExceeded, LockedOut, RackloopError, ToolError
 from rackloop.lab import LabKind
 from rackloop.portmap import Open, Partial, PortMap
 from rackloop.record.acts import DropSignal, RestorePower, SaveBootMap, TurnOff, TurnOn
 from rackloop.safety import HealReport, heal
 from tests.unit.harness.journalled_bench import Bench
-from tests.unit.harness.sim_rack import BASELINE, SimOutlet, SimPart, SimRegister, identity_of
+from tests.unit.harness.looked_at import Looked
+from tests.unit.harness.sim_rack import BASELINE, SimOutlet, SimPart
 
 
 def test_a_rack_at_its_baseline_is_left_alone(bench: Bench) -> None:
@@ -142,44 +142,6 @@ def test_faults_that_no_entry_explains_are_mended_in_a_simulated_rack_and_told(b
     assert not any(part.broken for part in bench.rack.parts.values())
 
 
-def test_what_a_server_switched_off_has_longer_to_come_back_than_its_tools_take(bench: Bench) -> None:
-    class Slot(SimPart):
-        """A slot whose drive takes a minute to spin up."""
-
-        def mend(self, key: str, deadline: Deadline) -> None:
-            bench.clock.advance(60)
-            assert not deadline.is_over()
-            super().mend(key, deadline)
-
-    slot = Slot("slot_power_off", name="srv1/p1")
-    slot.broken["#off"] = {"kind": "slot_power_off"}
-    breakable = {"slot:srv1/p1": slot}
-    equipment = replace(bench.rack.equipment, breakable=breakable, server_registers=(SimRegister(breakable),))
-    looked = Looked(bench)
-    deadline = Deadline.after(bench.clock, 300)
-    report = heal(bench.lab, bench.journal, equipment, bench.clock, deadline, look_at=looked)
-    assert (report.problems, report.mended) == ((), ("slot_power_off of slot:srv1/p1",))
-    assert set(looked.asked) == {"srv1", "srv2", "d01", "d02", "d03", "d04"}
-
-
-def test_a_server_that_is_waited_for_takes_no_time_from_those_that_answer(bench: Bench) -> None:
-    class Silent(SimRegister):
-        """The register of a server that is off, which is waited for as long as may be."""
-
-        def standing(self, deadline: Deadline) -> dict[str, dict[str, Mapping[str, Any]]]:
-            bench.clock.advance(deadline.remaining_s())
-            raise NotConnected("Connection refused")
-
-    of_srv2 = SimPart("slot_power_off", name="srv2/p0")
-    equipment = replace(bench.rack.equipment, server_registers=(Silent({"slot:srv2/p0": of_srv2}),))
-    looked = Looked(bench)
-    deadline = Deadline.after(bench.clock, 60)
-    report = heal(bench.lab, bench.journal, equipment, bench.clock, deadline, look_at=looked, thorough=True)
-    (silent,) = report.problems
-    assert silent.startswith("server srv2 does not answer: Connection refused; start it anew")
-    assert set(looked.asked) == {"srv1", "d01", "d02"}, "what was waited for is not asked again, nor the drives it has"
-
-
 def test_cables_that_no_entry_explains_are_left_to_the_cabling_check(bench: Bench) -> None:
     swapped = {"#101-103": {"kind": "miswire", "ports": [101, 103]}}
     bench.rack.parts["cabling"].broken.update(swapped)
@@ -263,42 +225,6 @@ def test_a_switch_that_is_refused_or_has_no_tool_is_named_and_the_rest_is_healed
     assert problems
     assert all(problem.endswith(": no terminal program") for problem in problems)
     assert bench.rack.outlets["srv1"].on
-
-
-class Looked:
-    """Servers and drives as heal looks at them. Who is in ``silent`` does not answer; ``swapped`` drives are others."""
-
-    def __init__(self, bench: Bench) -> None:
-        self.bench = bench
-        self.asked: list[str] = []
-        self.silent: set[str] = set()
-        self.swapped: dict[str, str] = {}
-        self.failure: RackloopError | None = None
-
-    def host(self, server: str) -> Host:
-        looked = self
-
-        class Server:
-            def reconnect(self, deadline: Deadline) -> int:
-                looked.asked.append(server)
-                if server in looked.silent or deadline.is_over():
-                    raise looked.failure or NotConnected("nobody there")
-                return 0
-
-        return cast("Host", Server())
-
-    def drive(self, server: str, port: str) -> Drive:
-        drive = {place: name for name, place in self.bench.lab.places.items()}[server, port]
-        looked = self
-
-        class Found:
-            def identify(self, deadline: Deadline) -> DriveIdentity:
-                looked.asked.append(drive)
-                if drive in looked.silent or deadline.is_over():
-                    raise looked.failure or LabError("no drive is online")
-                return identity_of(looked.bench.lab, looked.swapped.get(drive, drive))
-
-        return cast("Drive", Found())
 
 
 def looking(

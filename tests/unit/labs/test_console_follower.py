@@ -13,7 +13,7 @@ from rackloop_labs.console_follower import ConsoleFollower
 from rackloop_labs.console_lines import ConsoleLine
 from tests.deadlines import CLOCK
 
-SOON_S = 20.0
+SOON_S = 120.0
 
 
 class SimConsole:

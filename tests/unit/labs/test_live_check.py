@@ -146,6 +146,6 @@ def test_a_clock_that_is_not_shown_is_told_with_its_reason(refusal: str | None, 
     probe: Any = SimpleNamespace(device_events=lambda *_: nullcontext(session))
     access = ClockAccess("rack1", 7001, listens_at=6170)
     with pytest.raises(LabError, match=said):
-        _require_clock(probe, access, soon(5))
+        _require_clock(probe, access, soon())
     clock.is_own = True
-    _require_clock(probe, access, soon(5))
+    _require_clock(probe, access, soon())

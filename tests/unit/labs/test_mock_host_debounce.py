@@ -7,7 +7,7 @@ import asyncio
 from rackloop_labs.mock_hosts._debounce import debounced
 
 NEVER_S = 1000.0
-SOON_S = 20.0
+SOON_S = 120.0
 
 
 async def acts(bursts: list[int], *, quiet_s: float, most_s: float) -> int:

@@ -1,0 +1,52 @@
+"""The time that heal gives what it mends, and what it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from rackloop.clock import Deadline
+from rackloop.errors import NotConnected
+from rackloop.safety import heal
+from tests.unit.harness.journalled_bench import Bench
+from tests.unit.harness.looked_at import Looked
+from tests.unit.harness.sim_rack import SimPart, SimRegister
+
+
+def test_what_a_server_switched_off_has_longer_to_come_back_than_its_tools_take(bench: Bench) -> None:
+    class Slot(SimPart):
+        """A slot whose drive takes a minute to spin up."""
+
+        def mend(self, key: str, deadline: Deadline) -> None:
+            bench.clock.advance(60)
+            assert not deadline.is_over()
+            super().mend(key, deadline)
+
+    slot = Slot("slot_power_off", name="srv1/p1")
+    slot.broken["#off"] = {"kind": "slot_power_off"}
+    breakable = {"slot:srv1/p1": slot}
+    equipment = replace(bench.rack.equipment, breakable=breakable, server_registers=(SimRegister(breakable),))
+    looked = Looked(bench)
+    deadline = Deadline.after(bench.clock, 300)
+    report = heal(bench.lab, bench.journal, equipment, bench.clock, deadline, look_at=looked)
+    assert (report.problems, report.mended) == ((), ("slot_power_off of slot:srv1/p1",))
+    assert set(looked.asked) == {"srv1", "srv2", "d01", "d02", "d03", "d04"}
+
+
+def test_a_server_that_is_waited_for_takes_no_time_from_those_that_answer(bench: Bench) -> None:
+    class Silent(SimRegister):
+        """The register of a server that is off, which is waited for as long as may be."""
+
+        def standing(self, deadline: Deadline) -> dict[str, dict[str, Mapping[str, Any]]]:
+            bench.clock.advance(deadline.remaining_s())
+            raise NotConnected("Connection refused")
+
+    of_srv2 = SimPart("slot_power_off", name="srv2/p0")
+    equipment = replace(bench.rack.equipment, server_registers=(Silent({"slot:srv2/p0": of_srv2}),))
+    looked = Looked(bench)
+    deadline = Deadline.after(bench.clock, 60)
+    report = heal(bench.lab, bench.journal, equipment, bench.clock, deadline, look_at=looked, thorough=True)
+    (silent,) = report.problems
+    assert silent.startswith("server srv2 does not answer: Connection refused; start it anew")
+    assert set(looked.asked) == {"srv1", "d01", "d02"}, "what was waited for is not asked again, nor the drives it has"
