@@ -28,6 +28,7 @@ done
 begin exports -
 # What NVMe over Fabrics and LIO offer names no holder, and lsblk does not know: the node, and what it is in configfs.
 for offer in /sys/kernel/config/nvmet/subsystems/*/namespaces/* /sys/kernel/config/target/core/*/*; do
+    [ -e "$offer/enable" ] || continue
     grep -sqx 1 "$offer/enable" || continue
     node=$(cat "$offer/device_path" "$offer/udev_path" 2>/dev/null)
     printf '%s %s\n' "$(readlink -f "$node")" "${offer#/sys/kernel/config/}"

@@ -59,7 +59,8 @@ for at in $found; do
   label=$(tr '\0' '\n' 2>/dev/null <"$at" | sed -n 's/^RACKLOOP_COMMAND=//p')
   printf '%s %s %s\n' "$pid" "$label" "$(tr '\0\n' '  ' 2>/dev/null <"/proc/$pid/cmdline")"
 done
-find "${TMPDIR:-/tmp}" -maxdepth 1 -type d -name 'rackloop-gone-*' -mmin +60 -exec rmdir {} + 2>/dev/null
+set -- "${TMPDIR:-/tmp}"/rackloop-gone-*
+[ ! -e "$1" ] || find "$@" -maxdepth 0 -type d -mmin +60 -exec rmdir {} + 2>/dev/null
 exit 0
 """
 _SHOWN_CHARACTERS = 100
