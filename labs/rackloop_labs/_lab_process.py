@@ -15,7 +15,7 @@ from rackloop_labs._daemon import Leash
 from rackloop_labs._fixed_cabling import numbered
 from rackloop_labs.described import require_described
 
-_DOWN_S = 10.0
+_DOWN_S = 60.0
 _CONNECT_S = 5.0
 
 

@@ -33,7 +33,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     with running_rackd(tmp_path) as rackd:
         export = NbdExport(rackd.nbd, "drive.d01", 64 << 20)
         control = rackd.connect()
-        with minted(export) as drive, NbdSession(drive, CLOCK) as session:
+        with minted(export) as drive, NbdSession(drive, CLOCK, within_s=120) as session:
             system = BlockSystem(session, "d01", size_bytes=BLOCKS * 4096)
             with RecoveryOracle(system, soon(), seed=7, batch_bytes=16 * 4096) as oracle:
                 assert oracle.write(0, BLOCKS) == BLOCKS

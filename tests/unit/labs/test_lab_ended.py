@@ -63,7 +63,7 @@ def start(state: LabState, tmp_path: Path) -> Iterator[Start]:
 def test_a_lab_that_is_coming_up_is_ended(state: LabState, start: Start) -> None:
     process = start()
     assert stop(state, soon())
-    assert process.wait(10) == 0
+    assert process.wait(120) == 0
     assert not stop(state, soon())
 
 
@@ -75,13 +75,13 @@ def test_a_lab_that_does_not_end_is_killed(
     process = start()
     with pytest.raises(DeadlineExceeded, match="lab bench did not end in time and was killed"):
         end(state, Deadline.after(CLOCK, 0.2))
-    assert process.wait(10) == -signal.SIGKILL
+    assert process.wait(120) == -signal.SIGKILL
 
 
 def test_a_process_that_an_ended_lab_has_left_the_number_of_is_not_signalled(state: LabState, start: Start) -> None:
     process = start()
     process.kill()
-    process.wait(10)
+    process.wait(120)
     lock = state.take()
     assert lock is not None
     with pytest.raises(DeadlineExceeded, match="lab bench is up by a process that is not known"):
