@@ -97,7 +97,10 @@ class Deadline:
         return Deadline(self.clock, min(self.at_ns, self.clock.now_ns() + round(seconds * 1e9)))
 
     def poll(self, look: Callable[[], T], done: Callable[[T], object] = bool, *, every_s: float) -> T:
-        """Call ``look`` every ``every_s`` until what it returns is ``done``; the last that it returned in time."""
+        """Call ``look`` every ``every_s`` until what it returns is ``done``; the last that it returned in time.
+
+        A wake-up that was due in time is followed by a look, however late this machine makes it.
+        """
         while not done(seen := look()) and self._pause(every_s):
             pass
         return seen
@@ -112,6 +115,7 @@ class Deadline:
                     raise
 
     def _pause(self, seconds: float) -> bool:
-        """Sleep, no longer than until this moment; False where it has come."""
-        self.clock.sleep_until_ns(self.sooner(seconds).at_ns)
-        return not self.is_over()
+        """Sleep, no longer than until this moment; False where that was to be until it, or it had come."""
+        wake = self.sooner(seconds)
+        self.clock.sleep_until_ns(wake.at_ns)
+        return wake.at_ns < self.at_ns

@@ -53,6 +53,20 @@ def test_a_poll_asks_nothing_once_the_deadline_is_over_and_gives_the_last_answer
     assert clock.now_ns() == deadline.at_ns
 
 
+def test_a_poll_looks_once_more_where_the_machine_woke_it_after_the_deadline() -> None:
+    class StoodStill(VirtualClock):
+        """The clock of a machine that stands still for half a minute whenever a process sleeps."""
+
+        def sleep_until_ns(self, when_ns: int) -> None:
+            super().sleep_until_ns(when_ns + 30 * 10**9)
+
+    clock = StoodStill()
+    answers = iter([0, 1])
+    assert Deadline.after(clock, 10).poll(lambda: next(answers), every_s=1) == 1
+    answers = iter([0, 0])
+    assert Deadline.after(clock, 10).poll(lambda: next(answers), every_s=1) == 0
+
+
 def test_an_attempt_is_made_again_after_a_transient_error_alone_and_until_the_deadline() -> None:
     clock = VirtualClock()
     errors: list[Exception] = [KeyError(1), IndexError(2), KeyError(3)]
