@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 
 from rackloop.abilities import Host
 from rackloop.clock import Deadline
-from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotSupported, ToolError
+from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotSupported, RackloopError, ToolError
 
 _PACKAGES = {
     "losetup": "util-linux",
@@ -24,8 +24,13 @@ _PACKAGES = {
 _FOLDER = "/var/lib/rackloop/faults"
 _KEY = re.compile(r"[A-Za-z0-9_./:-]{1,128}")
 # It is on the disk before anything is broken: a server that loses its power then must still know.
+# Only then those go that it takes the place of: of a fault that may stand one note is there at any moment.
 _WRITE = """
-mkdir -p "$1" && cat >"$1/.$2.new" && sync "$1/.$2.new" && mv "$1/.$2.new" "$1/$2" && sync "$1" "${1%/*}"
+mkdir -p "$1" && cat >"$1/.$2.new" && sync "$1/.$2.new" && mv "$1/.$2.new" "$1/$2" && sync "$1" "${1%/*}" || exit
+[ $# -gt 2 ] || exit 0
+folder=$1
+shift 2
+cd "$folder" && rm -f -- "$@" && sync "$folder"
 """
 # A line for each: the name of its file, and what it says on one line, however it was cut short.
 _READ = """
@@ -64,11 +69,12 @@ class HostFaults:
     """A :class:`~rackloop.abilities.Breakable` on a server. ``resource`` is its name in the lab, ``breaking`` its ways.
 
     The server keeps a note of each fault below ``/var/lib/rackloop/faults``, written before anything is broken and
-    removed after it is mended, so that anybody can end what a harness that died has left. A fault stands while its
-    note is there and the equipment says so. A note that cannot be read stands for a fault of the kind ``unreadable``:
-    an operator has to look, and neither ``break_as`` nor ``mend`` of its key does anything but raise LabError. Needs
-    root on the server. Where faults ``add_up``, only those that are alike in all are one. The notes of what a reboot
-    mends may be in another ``folder``, which a reboot empties; no register knows of those.
+    removed after it is mended, so that anybody can end what a harness that died has left. A fault stands while its note
+    is there and the equipment says so. A note that cannot be read stands for a fault of the kind ``unreadable``: an
+    operator has to look, and neither ``break_as`` nor ``mend`` of its key does anything but raise LabError. A note of
+    what no longer stands is replaced by that of the next fault like it. Needs root on the server. Where faults
+    ``add_up``, only those that are alike in all are one. The notes of what a reboot mends may be in another ``folder``,
+    which a reboot empties; no register knows of those.
     """
 
     def __init__(
@@ -90,7 +96,7 @@ class HostFaults:
 
         Raises NotSupported for another kind, and where this thing cannot be broken so; BadInput for a key or a
         parameter that makes no sense; GuardRefused for a drive that is in use; ToolError where a tool is missing
-        on the server; LabError where the server did not do it.
+        on the server; LabError where the server did not do it, or did a part of what it refused then.
         """
         if fault.get("kind") not in self.kinds:
             ways = ", ".join(sorted(self.kinds))
@@ -101,14 +107,17 @@ class HostFaults:
         notes, _ = self._notes(deadline, of=key)
         if key in notes and self._breaking.stands(notes[key], deadline):
             return
-        alike = (note for note in notes.values() if self._are_one(note["fault"], fault))
+        alike = {other: note for other, note in notes.items() if self._are_one(note["fault"], fault)}
+        standing = {other: note for other, note in alike.items() if self._breaking.stands(note, deadline)}
         # What is broken so already can no longer be looked at, and need not be.
-        known = next((note for note in alike if self._breaking.stands(note, deadline)), None)
+        known = next(iter(standing.values()), None)
         note = dict(known) if known is not None else self._breaking.prepare(fault, deadline)
         note |= {"key": key, "fault": dict(fault)}
-        self._sh(_WRITE, self._folder, _file_name(key), deadline=deadline, stdin=json.dumps(note))
+        # From now on they would seem to stand, and keep this fault from being ended.
+        over = [_file_name(other) for other in alike if other not in standing and other != key]
+        self._sh(_WRITE, self._folder, _file_name(key), *over, deadline=deadline, stdin=json.dumps(note))
         if known is None:
-            self._breaking.start(note, deadline)
+            self._start(note, deadline)
 
     def mend(self, key: str, deadline: Deadline) -> None:
         """End the fault of ``key``; nothing where it does not stand, and nothing yet while one like it does."""
@@ -122,7 +131,7 @@ class HostFaults:
             return False
         if not any(self._are_one(other["fault"], note["fault"]) for other in notes.values()):
             self._breaking.end(note, deadline)
-        self._sh('rm -f "$1"', f"{self._folder}/{_file_name(key)}", deadline=deadline)
+        self._forget(key, deadline)
         return True
 
     def standing(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
@@ -130,6 +139,24 @@ class HostFaults:
         notes, unreadable = self._notes(deadline)
         confirmed = {key: note["fault"] for key, note in notes.items() if self._breaking.stands(note, deadline)}
         return confirmed | {key: {"kind": _UNREADABLE, "note": note} for key, note in unreadable.items()}
+
+    def _start(self, note: Mapping[str, Any], deadline: Deadline) -> None:
+        """Break it as noted. Where that is refused, and it is whole, the note goes: nobody will end what never was."""
+        try:
+            self._breaking.start(note, deadline)
+        except (BadInput, NotSupported) as refusal:
+            # Others take a refusal for an act that was not made, and would not undo a part of it.
+            try:
+                is_broken = self._breaking.stands(note, deadline)
+            except RackloopError as error:
+                raise LabError(f"{refusal}; and it cannot be told whether anything was broken: {error}") from refusal
+            if is_broken:
+                raise LabError(f"{refusal}; and it is broken all the same") from refusal
+            self._forget(note["key"], deadline)
+            raise
+
+    def _forget(self, key: str, deadline: Deadline) -> None:
+        self._sh('rm -f "$1"', f"{self._folder}/{_file_name(key)}", deadline=deadline)
 
     def _are_one(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
         """Whether the thing is broken once, for both, until neither stands."""

@@ -12,10 +12,11 @@ import pytest
 
 from rackloop.abilities import Completed, Host
 from rackloop.clock import Deadline
-from rackloop.errors import LabError
+from rackloop.errors import FaultRefused, GuardRefused, LabError, NotSupported, RackloopError
 from rackloop_drivers.host_tools import HostFaults
 from tests.deadlines import soon
 
+OUT = {"kind": "out"}
 # Each notes that it was called, and with what, before it does it.
 SPY = """#!/bin/sh
 echo "${{0##*/}} $*" >>{log}
@@ -55,12 +56,16 @@ class Lamp:
     def __init__(self, log: Path) -> None:
         self._log = log
         self.is_out = False
+        self.refusal: RackloopError | None = None
+        self.breaks_first = False
 
     def prepare(self, _fault: Mapping[str, Any], _deadline: Deadline) -> dict[str, Any]:
         return {}
 
     def start(self, _note: Mapping[str, Any], _deadline: Deadline) -> None:
-        self.is_out = True
+        self.is_out = self.refusal is None or self.breaks_first
+        if self.refusal is not None:
+            raise self.refusal
         with self._log.open("a") as log:
             log.write("out\n")
 
@@ -112,3 +117,56 @@ def test_a_note_that_cannot_be_read_blocks_its_own_key_alone(folder: Path, text:
         part.mend("run/2", soon())
     part.mend("run/1", soon())
     assert (lamp.is_out, set(part.standing(soon()))) == (False, {"run/2"})
+
+
+def test_a_note_of_what_is_over_keeps_no_later_fault_from_being_ended(folder: Path) -> None:
+    """As of a server that was started anew, which ended its fault and not the note."""
+    server = ThisMachine(folder)
+    lamp = Lamp(server.log)
+    part = HostFaults(cast("Host", server), "lamp", lamp)
+    part.break_as("run/1", OUT, soon())
+    lamp.is_out = False
+    part.break_as("run/2", OUT, soon())
+    assert part.standing(soon()) == {"run/2": OUT}
+    part.break_as("run/3", OUT, soon())
+    part.mend("run/3", soon())
+    assert lamp.is_out, "it was ended under run/3, and stands under run/2"
+    part.mend("run/2", soon())
+    assert (lamp.is_out, part.standing(soon())) == (False, {})
+
+
+def test_a_note_of_what_is_over_stays_until_another_is_on_the_disk(folder: Path) -> None:
+    server = ThisMachine(folder)
+    lamp = Lamp(server.log)
+    part = HostFaults(cast("Host", server), "lamp", lamp)
+    part.break_as("run/1", OUT, soon())
+    lamp.is_out = False
+    (folder / "bin/sync").write_text("#!/bin/sh\necho no space >&2\nexit 1\n")
+    with pytest.raises(LabError, match="no space"):
+        part.break_as("run/2", OUT, soon())
+    assert [note.name for note in (folder / "faults/lamp").glob("*.json")] == ["run%2F1.json"]
+
+
+@pytest.mark.parametrize(
+    "refusal", [GuardRefused("d01", ["in use"]), FaultRefused("out of d01", ["no"]), NotSupported("it has none")]
+)
+def test_what_was_refused_leaves_no_note(folder: Path, refusal: RackloopError) -> None:
+    """The journal has a refusal as an act that was not made: nobody would ever remove the note."""
+    server = ThisMachine(folder)
+    lamp = Lamp(server.log)
+    lamp.refusal = refusal
+    with pytest.raises(type(refusal)):
+        HostFaults(cast("Host", server), "lamp", lamp).break_as("run/1", OUT, soon())
+    assert list((folder / "faults/lamp").glob("*.json")) == []
+
+
+def test_what_was_refused_halfway_is_an_error_that_is_undone(folder: Path) -> None:
+    server = ThisMachine(folder)
+    lamp = Lamp(server.log)
+    lamp.refusal, lamp.breaks_first = NotSupported("sector 9 is beyond it"), True
+    part = HostFaults(cast("Host", server), "lamp", lamp)
+    with pytest.raises(LabError, match="sector 9 is beyond it; and it is broken all the same"):
+        part.break_as("run/1", OUT, soon())
+    assert part.standing(soon()) == {"run/1": OUT}
+    part.mend("run/1", soon())
+    assert not lamp.is_out

@@ -71,6 +71,18 @@ def test_a_panic_explains_all_else_that_was_broken_before_and_after_it(world: Wo
     assert world.outlet.told == ["off", "on"]
 
 
+def test_a_hang_that_a_new_start_ended_keeps_no_later_one_from_being_ended(world: World) -> None:
+    """Its note stays on a server that boots when it is mended, and cannot be asked."""
+    world.break_as("hang", key="run-1/0")
+    world.break_as("nmi", Controller(world.server, silences=True))
+    assert world.heal_anew().is_healed
+    world.server.boot("second")
+    world.hang.is_held = False
+    world.break_as("hang", key="run-2/0")
+    assert world.heal_anew().is_healed
+    assert not world.hang.is_held
+
+
 @pytest.mark.parametrize("kind", ["crash", "nmi"])
 def test_a_server_that_does_not_answer_is_not_told_to_panic_and_keeps_its_power(world: World, kind: str) -> None:
     """As one that boots or is cut off; it may have fallen silent since the guard looked at it."""
