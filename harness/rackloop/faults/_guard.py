@@ -318,20 +318,8 @@ class Faults:
 
     def _tell(self, injection: Injection, phase: str, at_ns: int, error_ns: int = 0, clock: str = _HARNESS) -> None:
         if self._events is not None:
-            spec = injection.spec
-            self._events.write(
-                FaultPhase(
-                    test=self._test,
-                    fault=injection.number,
-                    fault_kind=spec.kind,
-                    target=spec.target,
-                    parameters=dict(spec.parameters),
-                    phase=phase,
-                    at_ns=at_ns,
-                    error_ns=error_ns,
-                    clock=clock,
-                )
-            )
+            fault = (injection.number, injection.spec.kind, injection.spec.target, dict(injection.spec.parameters))
+            self._events.write(FaultPhase(self._test, *fault, phase, at_ns, error_ns, clock))
 
 
 def _may_hinder(standing: Injection, ended: Injection) -> bool:

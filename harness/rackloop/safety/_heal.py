@@ -105,9 +105,11 @@ def heal(
     undone = healing.undo(standing, leave)
     # What was given power, or a new start, has to boot or spin up before it answers.
     starts = any(entry.ability == "power" or entry.part.kind is PartKind.SERVER for entry in undone)
-    begun = healing.mend(
-        known, equipment.server_registers, healing.answer_by(starts=starts), healing.answer_by(starts=True)
-    )
+    left_s = deadline.remaining_s()
+    # Whoever is silent, the map keeps its time.
+    mend_by = deadline.sooner(left_s - min(_LAST_S, left_s / 2))
+    answer_by = mend_by if starts else mend_by.sooner(lab.time_s("tools"))
+    begun = healing.mend(known, equipment.server_registers, answer_by, mend_by)
     mended += begun
     healing.require_lease()
     power = partial(power_checks, equipment, deadline)

@@ -8,18 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rackloop.lab import Part, PartKind, Parts, fed_by, phy_part, reach_of, wired_at
 from rackloop.portmap import Pair
-from rackloop.record.acts import (
-    BreakPart,
-    ChangeMap,
-    DropSignal,
-    FlapSignal,
-    ResetLink,
-    RestorePower,
-    TurnOff,
-    TurnOn,
-    inverse_pairs,
-    inverse_ports,
-)
+from rackloop.record import acts
 
 if TYPE_CHECKING:
     from rackloop.lab import Lab
@@ -100,25 +89,25 @@ class _Reach:
         self._lab = lab
         changes = [(entry.what, entry.inverse) for entry in made if entry.ability == "fabric"]
         given_back = [act for _, inverse in changes for act in inverse]
-        changed = [act.change for act, _ in changes if isinstance(act, ChangeMap)]
-        self._circuits: set[Pair] = set(lab.baseline_map()).union(*map(inverse_pairs, [*given_back, *changed]))
+        changed = [act.change for act, _ in changes if isinstance(act, acts.ChangeMap)]
+        self._circuits: set[Pair] = set(lab.baseline_map()).union(*map(acts.inverse_pairs, [*given_back, *changed]))
         # The ports whose circuits a change of the map changed are those whose circuits its inverse gives back.
-        undone = [undo for act, inverse in changes if isinstance(act, ChangeMap) for undo in inverse]
-        self.linked = wired_at(lab, set[int]().union(*map(inverse_ports, undone)))
+        undone = [undo for act, inverse in changes if isinstance(act, acts.ChangeMap) for undo in inverse]
+        self.linked = wired_at(lab, set[int]().union(*map(acts.inverse_ports, undone)))
         self.powered = Parts()
         self.broken: dict[Part, frozenset[str]] = {}
 
     def add(self, entry: Entry) -> None:
         """Add what one act reaches."""
         match entry.what:
-            case DropSignal(ports) | FlapSignal(ports) | ResetLink(ports):
+            case acts.DropSignal(ports) | acts.FlapSignal(ports) | acts.ResetLink(ports):
                 for number in ports:
                     self._link(phy_part(self._lab, number))
-            case TurnOn() if RestorePower(on=False) in entry.inverse:
+            case acts.TurnOn() if acts.RestorePower(on=False) in entry.inverse:
                 self._power(entry.part)
-            case TurnOff() if RestorePower(on=True) in entry.inverse:
+            case acts.TurnOff() if acts.RestorePower(on=True) in entry.inverse:
                 self._power(entry.part)
-            case BreakPart(fault=fault):
+            case acts.BreakPart(fault=fault):
                 self._break(entry.part, fault)
 
     def _link(self, part: Part) -> None:

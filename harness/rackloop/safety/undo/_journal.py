@@ -235,17 +235,6 @@ def _entry(row: tuple[Any, ...]) -> Entry:
     if not all(isinstance(text, str) for text in texts) or not isinstance(intended_ns, int):
         raise TypeError("malformed journal entry: a column has a value of the wrong type")
     act, undoes = entry_acts(ability, json.loads(what), json.loads(inverse))
-    return Entry(
-        id=number,
-        lab=lab,
-        run=run,
-        # Older versions called a switch port port:17.
-        resource=str(Part.of_resource(resource)),
-        what=act,
-        inverse=undoes,
-        state=EntryState(state),
-        boot_id=boot_id,
-        intended_ns=intended_ns,
-        acted_ns=acted_ns,
-        wall=datetime.fromisoformat(wall),
-    )
+    # Older versions called a switch port port:17.
+    of, moments = str(Part.of_resource(resource)), (intended_ns, acted_ns, datetime.fromisoformat(wall))
+    return Entry(number, lab, run, of, act, undoes, EntryState(state), boot_id, *moments)

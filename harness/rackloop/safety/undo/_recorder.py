@@ -14,6 +14,7 @@ from rackloop.record.acts import Act, InverseAct, touched_ports
 from rackloop.safety._destructive_guard import require_may_disturb
 from rackloop.safety.undo._journal import Entry, Journal
 from rackloop.safety.undo._kept import KeptLinks
+from rackloop.safety.undo._undo import LAST_S
 
 if TYPE_CHECKING:
     from rackloop.lab import Lab
@@ -69,7 +70,7 @@ class ActRecorder:
         parts, time_s = {(entry.ability, entry.part) for entry in entries}, self.lab.time_s
         kinds = [PartKind.SERVER if ability == "power" else part.kind for ability, part in parts]
         waits_s = kinds.count(PartKind.SLOT) * time_s("spin_up") + (PartKind.SERVER in kinds) * time_s("boot")
-        return max(_LEAST_UNDO_S, len(kinds) * time_s("act") + waits_s)
+        return max(_LEAST_UNDO_S, len(kinds) * time_s("act") + waits_s + LAST_S)
 
     def perform(
         self,
@@ -97,15 +98,9 @@ class ActRecorder:
         if self.lease is not None:
             self.lease.require_covers(Part.of_resource(resource), touched_ports(what, inverse))
         number = self.log.announce(what, resource)
+        lease = None if self.lease is None else self.lease.lease
         try:
-            entry = self.journal.intend(
-                self.lab.name,
-                self.run,
-                resource,
-                what=what,
-                inverse=inverse,
-                lease=None if self.lease is None else self.lease.lease,
-            )
+            entry = self.journal.intend(self.lab.name, self.run, resource, what=what, inverse=inverse, lease=lease)
         except LabError as error:
             self.log.done(number, error=f"not made: {error}")
             raise

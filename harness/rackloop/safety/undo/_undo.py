@@ -2,7 +2,7 @@
 
 A box that cannot be reached cannot be given power, and one without power cannot be asked anything; a stuck port keeps
 its circuit; a port whose circuit is wrong never gets its signal back, and a map change takes the signal away itself. So
-each step stands on the one before it.
+each step stands on the one before it. Servers that do not answer are asked again last, which delays nothing else.
 """
 
 from __future__ import annotations
@@ -24,25 +24,20 @@ from rackloop.abilities import (
     SignalRestorer,
 )
 from rackloop.clock import Deadline
-from rackloop.errors import FabricError, LabError, NotConnected, RackloopError, StaleGeneration
+from rackloop.errors import DeadlineExceeded, FabricError, LabError, NotConnected, RackloopError, StaleGeneration
 from rackloop.lab import Part, PartKind
 from rackloop.portmap import Full, PortMap, disturbed_ports
-from rackloop.record.acts import (
-    BreakPart,
-    InverseAct,
-    MendPart,
-    RestoreBootMap,
-    RestorePower,
-    SettleSignal,
-    inverse_ports,
-    touched_ports,
-)
+from rackloop.record import acts
 from rackloop.safety.undo._journal import Entry, Journal
 
 _POLL_S = 5e-3
 # A kernel may take so long to find a drive; each look may be some commands on its server.
 _FOUND_S = 30.0
 _LOOK_S = 0.25
+# The time for a server to say what stands; one that is slower is asked again at the end, when it delays nothing else.
+_ANSWER_S = 15.0
+# Kept of the time, or half of it where that is less, for the map, the signals, and for what heal does besides.
+LAST_S = 20.0
 # SAS 3.0 links may train for a second; what is dark after five stays dark.
 _SIGNAL_S = 5.0
 # What ends sooner is waited out: to end it would be one more disturbance.
@@ -51,6 +46,8 @@ WORTH_ENDING_NS = 20_000_000
 _WAYS_IN = frozenset({PartKind.CONTROL, PartKind.BMC, PartKind.NETWORK})
 # They are reached through a port: where the map has another drive there, they are not.
 _BEHIND_PORTS = frozenset({PartKind.DRIVE, PartKind.SLOT, PartKind.PHY})
+# Their server is asked for each of them.
+_ON_SERVERS = frozenset({PartKind.NETWORK, PartKind.SLOT, PartKind.PHY})
 
 
 @dataclass(frozen=True)
@@ -115,8 +112,7 @@ def undo(
     for step in (undoing.restore_boot_map, undoing.restore_map, undoing.settle):
         check()
         step()
-    if any(entry.map_changes and entry.id not in undoing.left for entry in entries):
-        undoing.mend_displaced()
+    undoing.mend_late()
     left = undoing.left
     done = tuple(entry for entry in newest_first if entry.id not in left and _circuit_ports(entry).isdisjoint(hidden))
     if done:
@@ -155,53 +151,45 @@ class _Undoing:
     hidden: Collection[int]
     check: Callable[[], None]
     left: dict[int, str] = field(default_factory=dict)
+    silent: dict[str, NotConnected | DeadlineExceeded] = field(default_factory=dict)
 
     def mend(self, *, ways_in: bool) -> None:
         """Mend the parts that are broken: those by which others are reached, or all others."""
-        for resource, entries in self._by_resource(MendPart).items():
-            if (Part.of_resource(resource).kind in _WAYS_IN) is ways_in:
-                self.check()
-                with self._problems_of(entries, resource):
-                    self._mend(resource, entries)
+        self._mend_each([name for name in self._by_resource(acts.MendPart) if (_kind(name) in _WAYS_IN) is ways_in])
 
-    def mend_displaced(self) -> None:
-        """Mend what could not be while the map had another drive there: its own is back, and is found before long.
+    def mend_late(self) -> None:
+        """Mend what could not be while the map had another drive there, or its server did not answer.
 
         Each is tried in turn, so that one that is not found for another reason takes no time from the others.
         """
-        waiting = {
-            resource: again
-            for resource, entries in self._by_resource(MendPart).items()
-            if resource in self.equipment.breakable and Part.of_resource(resource).kind in _BEHIND_PORTS
-            if (again := [entry for entry in entries if entry.id in self.left])
-        }
+        moved = any(entry.map_changes and entry.id not in self.left for entry in self.entries)
+        silent = frozenset(self.silent)
+        there = self.equipment.breakable
+        parts = {name: its for name, its in self._by_resource(acts.MendPart).items() if name in there}
 
-        def try_each() -> Mapping[str, Sequence[Entry]]:
-            for resource, again in list(waiting.items()):
-                self.check()
-                for entry in again:
-                    self.left.pop(entry.id, None)
-                with self._problems_of(again, resource):
-                    self._mend(resource, again)
-                    del waiting[resource]
-            return waiting
+        def try_each() -> list[str]:
+            again = [name for name, its in parts.items() if any(entry.id in self.left for entry in its)]
+            late = [name for name in again if _asked_of(name) in silent or (moved and _kind(name) in _BEHIND_PORTS)]
+            self.silent.clear()
+            self._mend_each(late, is_late=True)
+            return [name for name in late if any(entry.id in self.left for entry in parts[name])]
 
-        self.deadline.sooner(_FOUND_S).poll(try_each, operator.not_, every_s=_LOOK_S)
+        self.deadline.sooner(_FOUND_S if moved else 0.0).poll(try_each, operator.not_, every_s=_LOOK_S)
 
     def restore_power(self) -> None:
         """Give each power port the state back that it had before the first of its entries."""
-        for name, entries in self._by_resource(RestorePower).items():
+        for name, entries in self._by_resource(acts.RestorePower).items():
             self.check()
-            (act,) = entries[-1].inverses(RestorePower)
+            (act,) = entries[-1].inverses(acts.RestorePower)
             with self._problems_of(entries, f"power port {name}"):
                 self._set_power(name, on=act.on)
 
     def restore_boot_map(self) -> None:
         """Give the switch its power-on map back."""
-        changed = [entry for entry in self.entries if entry.inverses(RestoreBootMap)]
+        changed = [entry for entry in self.entries if entry.inverses(acts.RestoreBootMap)]
         if not changed:
             return
-        (act,) = changed[-1].inverses(RestoreBootMap)
+        (act,) = changed[-1].inverses(acts.RestoreBootMap)
         wanted, fabric, deadline = act.pairs.without(self.hidden), self.equipment.fabric, self.deadline
         with self._problems_of(changed, "power-on map of the switch"):
             if fabric.boot_map(deadline) != wanted:
@@ -225,7 +213,7 @@ class _Undoing:
     def settle(self) -> None:
         """End what takes signals away, or wait it out, until the signals are back."""
         deadline = self.deadline
-        waiting = {entry.id: act for entry in self.entries for act in entry.inverses(SettleSignal)}
+        waiting = {entry.id: act for entry in self.entries for act in entry.inverses(acts.SettleSignal)}
         if not waiting:
             return
         ends_ns = {entry.id: self._end_ns(entry) for entry in self.entries if entry.id in waiting}
@@ -234,7 +222,7 @@ class _Undoing:
         try:
             if going_on and isinstance(self.equipment.phy, SignalRestorer):
                 # Those that were taken down, also where nothing was joined to them that would come up again.
-                dropped = (touched_ports(entry.what, entry.inverses(SettleSignal)) for entry in going_on)
+                dropped = (acts.touched_ports(entry.what, entry.inverses(acts.SettleSignal)) for entry in going_on)
                 self.equipment.phy.restore(frozenset[int]().union(*dropped), deadline)
                 ends_ns = {}
             for number, end_ns in ends_ns.items():
@@ -256,7 +244,7 @@ class _Undoing:
                 ports = _listed(without)
                 self.left[number] = f"ports {ports} have no signal; look at the cables and at what they lead to"
 
-    def _by_resource(self, kind: type[InverseAct]) -> dict[str, list[Entry]]:
+    def _by_resource(self, kind: type[acts.InverseAct]) -> dict[str, list[Entry]]:
         """The entries with an inverse act of this kind, by what they were done to."""
         found: dict[str, list[Entry]] = {}
         for entry in self.entries:
@@ -272,19 +260,57 @@ class _Undoing:
         except RackloopError as error:
             self.left.update((entry.id, f"{what}: {error}") for entry in entries)
 
-    def _mend(self, resource: str, entries: Sequence[Entry]) -> None:
+    def _share(self, of: int = 1) -> Deadline:
+        """The end of an equal share, of so many, of the time that mending has."""
+        left_s = self.deadline.remaining_s()
+        return self.deadline.sooner((left_s - min(LAST_S, left_s / 2)) / of)
+
+    def _mend_each(self, names: list[str], *, is_late: bool = False) -> None:
+        """Mend parts: first those on servers that answer, whose drives may have to spin up, last what has to boot.
+
+        Each other has an equal share of the time; so do all that ``is_late``. A silent server is asked for one part.
+        """
+        entries_of = self._by_resource(acts.MendPart)
+        names.sort(key=lambda name: (_kind(name) is PartKind.SERVER, _asked_of(name) == name))
+        for left, name in zip(range(len(names), 0, -1), names, strict=True):
+            self.check()
+            asked, entries = _asked_of(name), entries_of[name]
+            for entry in entries:
+                self.left.pop(entry.id, None)
+            with self._problems_of(entries, name):
+                try:
+                    if (error := self.silent.get(asked)) is not None:
+                        raise error
+                    if on_server := not is_late and asked != name:
+                        self._require_answer(name)
+                    self._mend(name, entries, self._share(1 if on_server else left))
+                except (NotConnected, DeadlineExceeded) as error:
+                    self.silent[asked] = error
+                    raise
+
+    def _require_answer(self, name: str) -> None:
+        """Return where a part's server tells in time what stands, or why it cannot: mending may need less."""
+        try:
+            if (part := self.equipment.breakable.get(name)) is not None:
+                part.standing(self.deadline.sooner(_ANSWER_S))
+        except (NotConnected, DeadlineExceeded):
+            raise
+        except RackloopError:
+            return
+
+    def _mend(self, resource: str, entries: Sequence[Entry], deadline: Deadline) -> None:
         part = self.equipment.breakable.get(resource)
         if part is None:
             raise LabError("the lab has no such part that could be mended any more; mend it by hand")
         if isinstance(part, RecallsFaults):
-            acts = (entry.what for entry in entries)
-            part.recall({act.key: act.fault for act in acts if isinstance(act, BreakPart)})
+            made = (entry.what for entry in entries)
+            part.recall({act.key: act.fault for act in made if isinstance(act, acts.BreakPart)})
         for entry in entries:
-            for act in entry.inverses(MendPart):
-                part.mend(act.key, self.deadline)
-        standing = part.standing(self.deadline)
+            for act in entry.inverses(acts.MendPart):
+                part.mend(act.key, deadline)
+        standing = part.standing(deadline)
         for entry in entries:
-            if kept := [act.key for act in entry.inverses(MendPart) if act.key in standing]:
+            if kept := [act.key for act in entry.inverses(acts.MendPart) if act.key in standing]:
                 fault = standing[kept[0]].get("kind", "fault")
                 self.left[entry.id] = f"{resource}: its {fault} was told to end and did not; look at it"
 
@@ -315,7 +341,7 @@ class _Undoing:
             return disturbed_ports(fabric.live_map(deadline).pairs, wanted), reason
 
         # A switch that has just been given power needs its time before it answers.
-        may_be_booting = any(entry.inverses(RestorePower) for entry in self.entries)
+        may_be_booting = any(entry.inverses(acts.RestorePower) for entry in self.entries)
         transient = (StaleGeneration, NotConnected) if may_be_booting else (StaleGeneration,)
         return deadline.retry(attempt, *transient, every_s=_POLL_S)
 
@@ -327,8 +353,17 @@ class _Undoing:
         began_ns = entry.acted_ns if entry.boot_id == self.boot_id else None
         if began_ns is None:
             began_ns = self.deadline.clock.now_ns()
-        lasts_ms: float = sum(act.lasts_ms for act in entry.inverses(SettleSignal))
+        lasts_ms: float = sum(act.lasts_ms for act in entry.inverses(acts.SettleSignal))
         return began_ns + round(lasts_ms * 1e6)
+
+
+def _kind(resource: str) -> PartKind:
+    return Part.of_resource(resource).kind
+
+
+def _asked_of(resource: str) -> str:
+    """The server that is asked about a part, or else the part itself."""
+    return (_kind(resource) in _ON_SERVERS and Part.of_resource(resource).server_name) or resource
 
 
 def _restored(live: PortMap, entries: Iterable[Entry]) -> PortMap:
@@ -344,12 +379,12 @@ def _restored(live: PortMap, entries: Iterable[Entry]) -> PortMap:
 
 def _map_ports(entry: Entry) -> frozenset[int]:
     """The ports whose circuits the inverse of ``entry`` gives back."""
-    return frozenset[int]().union(*map(inverse_ports, entry.map_changes))
+    return frozenset[int]().union(*map(acts.inverse_ports, entry.map_changes))
 
 
 def _circuit_ports(entry: Entry) -> frozenset[int]:
     """The ports whose circuits the inverse of ``entry`` gives back, live or at power-on."""
-    return _map_ports(entry).union(*(act.pairs.ports() for act in entry.inverses(RestoreBootMap)))
+    return _map_ports(entry).union(*(act.pairs.ports() for act in entry.inverses(acts.RestoreBootMap)))
 
 
 def _listed(ports: Iterable[int]) -> str:

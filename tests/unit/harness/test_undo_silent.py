@@ -1,0 +1,211 @@
+"""A server that is silent takes the time from nothing else that is to be undone, and what takes long keeps its time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rackloop.abilities import Applied, FabricFilter, LiveMap, PortState
+from rackloop.clock import Deadline
+from rackloop.errors import DeadlineExceeded, NotConnected, ToolError
+from rackloop.portmap import MapChange, Open, Partial, PortMap
+from tests.unit.harness.journalled_bench import Bench
+from tests.unit.harness.sim_rack import BASELINE, SimPart, SimRegister
+
+HEAL_S = 630.0
+"""The time that a physical rack's heal has: that of a boot, and half a minute."""
+
+
+class Hurried(FabricFilter):
+    """A switch that answers nobody whose time is over."""
+
+    def live_map(self, deadline: Deadline) -> LiveMap:
+        require_time(deadline)
+        return super().live_map(deadline)
+
+    def apply(self, change: MapChange, deadline: Deadline, *, on: LiveMap | None = None) -> Applied:
+        require_time(deadline)
+        return super().apply(change, deadline, on=on)
+
+    def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]:
+        require_time(deadline)
+        return super().port_states(ports, deadline)
+
+
+class Server:
+    """A server that ``answers``, or hangs: a question to it takes all the time that it is given."""
+
+    def __init__(self) -> None:
+        self.answers = True
+        self.asked = 0
+
+    def question(self, deadline: Deadline) -> None:
+        self.asked += 1
+        if not self.answers:
+            deadline.clock.sleep_until_ns(deadline.at_ns)
+            raise DeadlineExceeded("its SSH did not answer in time; is it hung?")
+        require_time(deadline)
+
+
+class OnServer(SimPart):
+    """A part that its server is asked about; mending it ``takes_s``."""
+
+    def __init__(self, server: Server, kind: str, takes_s: float = 0.0) -> None:
+        super().__init__(kind)
+        self.server = server
+        self.takes_s = takes_s
+
+    def mend(self, key: str, deadline: Deadline) -> None:
+        self.server.question(deadline)
+        take(self.takes_s, deadline)
+        super().mend(key, deadline)
+
+    def standing(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
+        self.server.question(deadline)
+        return super().standing(deadline)
+
+
+class CrashedServer(SimPart):
+    """A server that answers again once it was mended, which ``takes_s``."""
+
+    def __init__(self, server: Server, takes_s: float) -> None:
+        super().__init__("crash")
+        self.server = server
+        self.takes_s = takes_s
+
+    def mend(self, key: str, deadline: Deadline) -> None:
+        take(self.takes_s, deadline)
+        self.server.answers = True
+        super().mend(key, deadline)
+
+
+class OfServer(SimRegister):
+    """What stands on a server, by its own notes."""
+
+    def __init__(self, server: Server, parts: Mapping[str, SimPart]) -> None:
+        super().__init__(parts)
+        self.server = server
+
+    def standing(self, deadline: Deadline) -> dict[str, dict[str, Mapping[str, Any]]]:
+        self.server.question(deadline)
+        return super().standing(deadline)
+
+
+def require_time(deadline: Deadline) -> None:
+    if deadline.is_over():
+        raise DeadlineExceeded("there was no time left")
+
+
+def take(seconds: float, deadline: Deadline) -> None:
+    """Let the time pass, where there is so much."""
+    if deadline.remaining_s() < seconds:
+        raise DeadlineExceeded(f"it takes {seconds:.0f} s")
+    deadline.clock.sleep_until_ns(deadline.clock.now_ns() + round(seconds * 1e9))
+
+
+@pytest.fixture
+def srv1() -> Server:
+    return Server()
+
+
+@pytest.fixture
+def srv2() -> Server:
+    return Server()
+
+
+def broken(bench: Bench, **parts: SimPart) -> None:
+    """Have these parts in the rack, and break each, in their order: ``slot_srv1_p0`` is slot:srv1/p0."""
+    bench.rack.equipment = replace(bench.rack.equipment, fabric=Hurried(bench.switch))
+    for written, part in parts.items():
+        kind, *names = written.split("_")
+        name = f"{kind}:{'/'.join(names)}"
+        bench.rack.parts[name] = part
+        (fault,) = part.kinds
+        bench.acting.breakable[name].break_as("k", {"kind": fault}, bench.deadline)
+
+
+def standing(bench: Bench) -> set[str]:
+    return {entry.resource for entry in bench.journal.standing("bench")}
+
+
+def test_a_hung_server_takes_no_time_from_the_others_and_from_the_map(bench: Bench, srv1: Server, srv2: Server) -> None:
+    slot, phy = OnServer(srv1, "removed"), OnServer(srv1, "disabled")
+    broken(
+        bench,
+        slot_srv2_p0=OnServer(srv2, "removed", takes_s=60.0),
+        slot_srv1_p0=slot,
+        phy_srv1_p1=phy,
+        drive_d04=SimPart("slow"),
+    )
+    registers = (OfServer(srv1, {"slot:srv1/p0": slot}),)
+    bench.rack.equipment = replace(bench.rack.equipment, server_registers=registers)
+    bench.acting.fabric.apply(Partial(PortMap.of([(1, 108)])), bench.deadline)
+    bench.switch.apply(Open(frozenset({5})), bench.deadline)
+    srv1.answers = False
+    report = bench.heal(HEAL_S)
+    assert standing(bench) == {"slot:srv1/p0", "phy:srv1/p1"}
+    assert bench.switch.live == BASELINE
+    assert [problem.partition(": ")[0] for problem in report.problems] == [
+        "phy:srv1/p1",
+        "slot:srv1/p0",
+        "server srv1 does not answer",
+    ]
+    # Once at first, once when nothing else was left to do, and by its register.
+    assert srv1.asked == 3
+    assert bench.clock.now_ns() < HEAL_S * 1e9
+    srv1.answers = True
+    assert bench.heal(HEAL_S).is_healed
+
+
+def test_a_server_keeps_the_time_to_boot_and_what_is_on_it_is_mended_then(bench: Bench, srv1: Server) -> None:
+    broken(bench, server_srv1=CrashedServer(srv1, takes_s=590.0), slot_srv1_p0=OnServer(srv1, "removed"))
+    srv1.answers = False
+    assert bench.heal(HEAL_S).is_healed
+    assert standing(bench) == set()
+
+
+def test_a_server_that_refuses_connections_is_asked_for_the_first_of_its_parts_alone(bench: Bench) -> None:
+    class Off(Server):
+        def question(self, deadline: Deadline) -> None:
+            self.asked += 1
+            if not self.answers:
+                raise NotConnected("connection refused")
+
+    off = Off()
+    broken(bench, slot_srv1_p0=OnServer(off, "removed"), phy_srv1_p1=OnServer(off, "disabled"))
+    broken(bench, slot_srv1_p2=OnServer(off, "removed"))
+    off.answers, off.asked = False, 0
+    report = bench.heal(HEAL_S)
+    assert [problem for problem in report.problems if "refused" in problem] == [
+        "slot:srv1/p2: connection refused",
+        "phy:srv1/p1: connection refused",
+        "slot:srv1/p0: connection refused",
+    ]
+    assert off.asked == 2
+    assert bench.clock.now_ns() == 0
+
+
+def test_a_drive_whose_servers_do_not_all_answer_leaves_the_others_their_share(
+    bench: Bench, srv1: Server, srv2: Server
+) -> None:
+    """One server after the other is asked for what is noted of a drive."""
+    broken(bench, drive_d04=OnServer(srv2, "slow", takes_s=60.0), drive_d02=OnServer(srv1, "media_error"))
+    srv1.answers = False
+    bench.heal(HEAL_S)
+    assert standing(bench) == {"drive:d02"}
+
+
+def test_a_part_that_cannot_say_what_stands_is_mended_all_the_same(bench: Bench) -> None:
+    """As where the fault itself keeps the drive away that would be asked."""
+
+    class Gone(SimPart):
+        def standing(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
+            if self.broken:
+                raise ToolError("no drive is there")
+            return {}
+
+    broken(bench, slot_srv1_p0=Gone("removed"))
+    assert bench.heal(HEAL_S).is_healed
