@@ -22,6 +22,7 @@ from rackloop_drivers.host_tools import HostFaults, require_key, with_watchdogs
 # A server that answers at all does within this; one that is taken for crashed loses its power.
 _ANSWER_S = 15.0
 _EVERY_S = 0.05
+_UNKNOWN = {"kind": "crash"}
 # A reboot gives the kernel's settings their values back, and empties this folder.
 _NOTES = "/run/rackloop-panics"
 # What would start it anew by itself is looked for, and what waits to be written goes to the disks, before it panics.
@@ -38,10 +39,14 @@ sync
 
 
 class _Seen(Enum):
-    """The states of a server: one that is ``AWAY`` has no power, or was given a new start that may still go on."""
+    """The states of a server: one that is ``AWAY`` has no power, or was given a new start that may still go on.
+
+    One that is ``OWED`` its power lost it to the mending of a panic, which went no further.
+    """
 
     ANSWERING = auto()
     CRASHED = auto()
+    OWED = auto()
     AWAY = auto()
 
 
@@ -52,7 +57,8 @@ class HostCrash:
 
     It keeps its power, and its drives their links, until ``power`` is cut and given back to end the fault; it boots
     then by itself, and is not waited for. A crashed server keeps no note: who made it is known to this object, and to
-    another that is told by ``recall``; to all else it is ``#crashed``, while it has power and does not answer.
+    another that is told by ``recall``; to all else it is ``#crashed``, while it has power and does not answer. The
+    fault stands until the power is back: to mend it once more goes on where a mending failed, or was killed, between.
 
     A server that ``kernel.panic`` would have reboot is told to stay; one with kdump, and one that a hardware watchdog
     would reset, is refused with LabError. It keeps a note of each setting of its kernel that is changed: one that does
@@ -80,6 +86,9 @@ class HostCrash:
         self.settings = HostFaults(host, resource, PanicSettings(host), folder=_NOTES)
         self._boots = False
         self._keys: dict[str, Mapping[str, Any]] = {}
+        # Of these it is known here whether their mending cut the power; of others that the journal recalls it is not.
+        self._made: set[str] = set()
+        self._owed: dict[str, Mapping[str, Any]] = {}
         self._lock = Lock()
 
     @property
@@ -101,6 +110,7 @@ class HostCrash:
         require_key(key)
         self._require_time(deadline)
         with self._lock:
+            self._made.add(key)
             if self._seen(deadline) is _Seen.ANSWERING:
                 self._panic(key, fault, deadline)
             elif not self._keys:
@@ -112,31 +122,36 @@ class HostCrash:
     def mend(self, key: str, deadline: Deadline) -> None:
         """Cut its power and give it back, where it is crashed and under no other key.
 
-        The kernel of one that answers is given the settings back that it had before ``key``.
+        One without power is given it where ``key`` was recalled, or its mending cut the power before: it had power when
+        it was told to panic. The kernel of one that answers is given the settings back that it had before ``key``.
         """
         self._require_time(deadline)
         with self._lock:
             seen = self._seen(deadline)
             if seen is _Seen.ANSWERING:
                 self.settings.mend(key, deadline)
-            if seen is not _Seen.CRASHED:
-                return
-            if self._keys and self._keys.pop(key, None) is None:
-                return
-            if not self._keys:
-                self._power.turn_off(deadline)
-                self._power.turn_on(deadline)
-                self._boots = True
+            elif seen is _Seen.OWED and key in self._owed:
+                self._give_power(deadline)
+            elif seen is _Seen.CRASHED:
+                if self._keys and key not in self._keys:
+                    return
+                fault = self._keys.pop(key, _UNKNOWN)
+                if not self._keys:
+                    self._owed[key] = fault
+                    self._power.turn_off(deadline)
+                    self._give_power(deadline)
 
     def recall(self, faults: Mapping[str, Mapping[str, Any]]) -> None:
         """Learn of those among ``faults``, by key, by which the kernel may have panicked."""
+        panics = {key: fault for key, fault in faults.items() if fault.get("kind") in PanicSettings.kinds}
         with self._lock:
-            self._keys |= {key: fault for key, fault in faults.items() if fault.get("kind") in PanicSettings.kinds}
+            self._keys |= panics
+            self._owed |= {key: fault for key, fault in panics.items() if key not in self._made}
 
     def knows(self, key: str) -> bool:
         """Whether ``key`` is that of a panic, as far as this object knows."""
         with self._lock:
-            return key in self._keys
+            return key in self._keys or key in self._owed
 
     def can_be_asked(self, deadline: Deadline) -> bool:
         """Whether it answers, and can be asked for its other faults; none of them stands in one that cannot.
@@ -164,12 +179,20 @@ class HostCrash:
         return crashed or (self.settings.standing(deadline) if self.answers(deadline) else {})
 
     def crashed(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
-        """The crash that stands, by its keys; nothing where the server answers or has no power."""
+        """The crash that stands, by its keys; nothing where the server answers, or has no power and is owed none."""
         self._require_time(deadline)
         with self._lock:
-            if self._seen(deadline) is not _Seen.CRASHED:
-                return {}
-            return dict(self._keys) or {"#crashed": {"kind": "crash"}}
+            seen = self._seen(deadline)
+            if seen is _Seen.OWED:
+                return dict(self._owed)
+            known = self._keys or self._owed or {"#crashed": _UNKNOWN}
+            return dict(known) if seen is _Seen.CRASHED else {}
+
+    def _give_power(self, deadline: Deadline) -> None:
+        self._power.turn_on(deadline)
+        self._boots = True
+        self._made |= self._owed.keys()
+        self._owed.clear()
 
     def _panic(self, key: str, fault: Mapping[str, Any], deadline: Deadline) -> None:
         interrupt = self._interrupt if fault["kind"] == "nmi" else None
@@ -217,8 +240,13 @@ class HostCrash:
         """The state of the server, by its answer and its power. Known panics are over where it is no crash."""
         if self.answers(deadline):
             self._boots, seen = False, _Seen.ANSWERING
+            self._owed.clear()
+        elif self._boots:
+            seen = _Seen.AWAY
+        elif self._power.is_on(deadline):
+            seen = _Seen.CRASHED
         else:
-            seen = _Seen.AWAY if self._boots or not self._power.is_on(deadline) else _Seen.CRASHED
+            seen = _Seen.OWED if self._owed else _Seen.AWAY
         if seen is not _Seen.CRASHED:
             self._keys.clear()
         return seen

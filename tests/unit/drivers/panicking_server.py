@@ -90,19 +90,25 @@ class Server:
 
 
 class Power:
-    """Power that is on; ``told`` has what it was told."""
+    """Power that is on at first; ``told`` has what it was told, unless it ``refuses`` that, ``on`` or ``off``."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
+        self.refuses = ""
 
     def is_on(self, _deadline: Deadline) -> bool:
-        return True
+        return self.told[-1:] != ["off"]
 
     def turn_on(self, _deadline: Deadline) -> None:
-        self.told.append("on")
+        self._tell("on")
 
     def turn_off(self, _deadline: Deadline) -> None:
-        self.told.append("off")
+        self._tell("off")
+
+    def _tell(self, what: str) -> None:
+        if what == self.refuses:
+            raise NotConnected("bmc-srv1: no answer")
+        self.told.append(what)
 
 
 class Controller:

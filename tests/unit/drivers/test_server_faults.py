@@ -11,6 +11,7 @@ import pytest
 from rackloop.clock import Deadline
 from rackloop.errors import FaultRefused, LabError, NotConnected
 from rackloop.faults import Faults, FaultSpec
+from rackloop.safety.undo import journalled, undo
 from tests.unit.drivers.panicking_server import KEY, NAME, Controller, World
 
 LATER = "run-1/2"
@@ -108,3 +109,62 @@ def test_a_kernel_that_panicked_by_one_means_does_not_panic_by_the_other(world: 
         faults.begin(FaultSpec(f"server_{second}", "srv1"))
     faults.end(injection)
     assert world.outlet.told == ["off", "on"]
+
+
+@pytest.mark.parametrize(("refuses", "left"), [("on", ["off"]), ("off", [])])
+def test_a_mending_that_ended_between_off_and_on_is_gone_on_with_by_another_process(
+    world: World, refuses: str, left: list[str]
+) -> None:
+    world.server.panics = True
+    world.break_as("crash")
+    world.outlet.refuses = refuses
+    assert world.heal_anew().undone == ()
+    assert world.outlet.told == left
+    world.outlet.refuses = ""
+    report = world.heal_anew()
+    assert (report.problems, len(report.undone)) == ((), 1)
+    assert world.outlet.told == ["off", "on"]
+
+
+@pytest.mark.parametrize(("refuses", "left"), [("on", ["off"]), ("off", [])])
+def test_a_mending_that_ended_between_off_and_on_is_gone_on_with_by_its_own_process(
+    world: World, refuses: str, left: list[str]
+) -> None:
+    world.server.panics = True
+    equipment = world.equipment()
+    part = equipment.breakable[NAME]
+    faults = Faults(world.lab, equipment, world.clock, world.recorder)
+    injection = faults.begin(FaultSpec("server_crash", "srv1"))
+    world.outlet.refuses = refuses
+    with pytest.raises(LabError, match="bmc-srv1: no answer"):
+        faults.end(injection)
+    assert world.outlet.told == left
+    assert [fault["kind"] for fault in part.standing(world.deadline).values()] == ["crash"]
+    world.outlet.refuses = ""
+    faults.end(injection)
+    assert world.outlet.told == ["off", "on"]
+    assert part.standing(world.deadline) == {}
+
+
+def test_power_that_somebody_else_cut_is_not_given_back(world: World) -> None:
+    """Neither for a key that nobody knows, nor by who knows that its own mending gave the power back."""
+    world.outlet.turn_off(world.deadline)
+    world.server.is_silent = True
+    world.equipment().breakable[NAME].mend("md_array/17", world.deadline)
+    assert world.outlet.told == ["off"]
+    world.outlet.turn_on(world.deadline)
+    world.server.boot("second")
+    world.server.panics = True
+    equipment = world.equipment()
+    part = journalled(equipment, world.recorder).breakable[NAME]
+    part.break_as(KEY, {"kind": "crash"}, world.deadline)
+    part.mend(KEY, world.deadline)
+    world.server.panics = False
+    world.server.boot("third")
+    assert part.standing(world.deadline) == {}
+    world.outlet.turn_off(world.deadline)
+    world.server.is_silent = True
+    standing = world.journal.standing(world.lab.name)
+    outcome = undo(standing, equipment, world.journal, world.deadline)
+    assert (outcome.problems, len(outcome.undone)) == ((), 1)
+    assert world.outlet.told == ["off", "on", "off", "on", "off"]
