@@ -35,11 +35,14 @@ class _Flight:
 def attach(bench: Bench, fabric: Fabric, drives: Mapping[ServerPort, str], deadline: Deadline) -> Applied:
     """Join each server port with its drive, in one partial map; returns when the switch has acted.
 
-    The servers are told before the switch is: a COMRESET on notice depends on it.
+    The servers are told before the switch is: a COMRESET on notice depends on it. None is told of what a journalled
+    fabric refuses, as for a drive that keeps its link: the notice alone would reset that.
     """
     change = _joining(bench, drives)
+    if isinstance(fabric, JournalledFabric):
+        fabric.prepare(change, deadline)
     bench.announce(change.pairs.ports())
-    return fabric.apply(change, deadline)
+    return _change_when(lambda: None, fabric, change, deadline)
 
 
 def stage_attach(bench: Bench, fabric: Fabric, drives: Mapping[ServerPort, str], deadline: Deadline) -> Staged:
@@ -173,27 +176,10 @@ class Remapping:
             # Told no sooner: a server looks for a drive more and more rarely, and gives up.
             self._bench.announce(change.pairs.ports())
             number = self._order(place, drive, self._act_s + self._comes_s)
-            applied = self._change_when(lambda: probe.wait_armed(number, deadline), change, deadline)
+            applied = _change_when(lambda: probe.wait_armed(number, deadline), self._fabric, change, deadline)
             self._at[place] = drive
             outcome = probe.wait(number, self._deadline(self._comes_late_s)) if self._is_quick(place) else None
         return number, _Flight(place, drive, applied), outcome
-
-    def _change_when(self, wait: Callable[[], None], change: MapChange, deadline: Deadline) -> Applied:
-        """Make ``change`` once ``wait`` returns; a switch that takes maps ahead is given it before."""
-        while True:
-            try:
-                switch = stager(self._fabric)
-                staged = switch.stage(change, deadline)
-            except NotSupported:
-                wait()
-                return self._fabric.apply(change, deadline)
-            wait()
-            try:
-                return switch.trigger(staged, deadline)
-            except StaleGeneration:
-                # Another user of the switch was first.
-                if deadline.is_over():
-                    raise
 
     def _free_drive(self, server: str, ports: deque[str]) -> str:
         """The drive of ``server`` that no port has: its spare, or that of its last port, which is left open."""
@@ -289,6 +275,24 @@ class Remapping:
 
     def _deadline(self, within_s: float | None = None) -> Deadline:
         return Deadline.after(self._bench.clock, self._act_s if within_s is None else within_s)
+
+
+def _change_when(wait: Callable[[], None], fabric: Fabric, change: MapChange, deadline: Deadline) -> Applied:
+    """Make ``change`` once ``wait`` returns; a switch that takes maps ahead is given it before."""
+    while True:
+        try:
+            switch = stager(fabric)
+            staged = switch.stage(change, deadline)
+        except NotSupported:
+            wait()
+            return fabric.apply(change, deadline)
+        wait()
+        try:
+            return switch.trigger(staged, deadline)
+        except StaleGeneration:
+            # Another user of the switch was first.
+            if deadline.is_over():
+                raise
 
 
 def share_spares(lab: Lab, servers: Iterable[str]) -> dict[str, str]:

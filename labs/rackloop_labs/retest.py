@@ -9,7 +9,7 @@ from rackloop.drive_identifiers import normal_text
 from rackloop.errors import DeadlineExceeded, FabricError, LabError, NotSupported, RackloopError, ToolError
 from rackloop.portmap import PortMap
 from rackloop.safety.maintenance import Diagnosis, Seen, Trial, diagnose
-from rackloop.safety.undo import Equipment
+from rackloop.safety.undo import Equipment, LinkKept
 from rackloop_drivers import workload
 from rackloop_labs.bench import Bench
 from rackloop_labs.remapping import ServerPort, attach
@@ -49,10 +49,10 @@ def try_drive(bench: Bench, drive: str, place: ServerPort, lbas: Collection[int]
 def retest(bench: Bench, equipment: Equipment, drive: str, lbas: Collection[int] = ()) -> Diagnosis:
     """Try ``drive`` at its port and at another, and a drive that works at both, and say whose fault it is.
 
-    The two drives change places and come back, by ``equipment``, which journals it. Where the rack has no switch, or
-    nothing works to compare with, the drive is tried where it is, which cannot tell it from its cable. Raises
-    NotSupported for a drive that has no port to itself at the baseline, LabError where the switch does not act, and
-    as :func:`try_drive` does for a server.
+    The two drives change places and come back, by ``equipment``, which journals it; the other is a scratch drive. Where
+    the rack has no switch, the drive keeps its link, or nothing works to compare with, it is tried where it is, which
+    cannot tell it from its cable. Raises NotSupported for a drive that has no port to itself at the baseline, LabError
+    where the switch does not act, and as :func:`try_drive` does for a server.
     """
     places = bench.lab.places
     if drive not in places:
@@ -62,16 +62,21 @@ def retest(bench: Bench, equipment: Equipment, drive: str, lbas: Collection[int]
     if other is None:
         return diagnose([try_drive(bench, drive, here, lbas)])
     there = places[other]
-    swapped = _moved(bench, equipment, {here: other, there: drive}, {drive: lbas})
+    try:
+        swapped = _moved(bench, equipment, {here: other, there: drive}, {drive: lbas})
+    except LinkKept:
+        return diagnose([try_drive(bench, drive, here, lbas)])
     back = _moved(bench, equipment, {here: drive, there: other}, {drive: lbas})
     return diagnose([*back, *swapped])
 
 
 def _one_that_works(bench: Bench, drive: str) -> str | None:
-    """Another drive that works where it is, of the same server if there is one."""
-    places = bench.lab.places
+    """Another scratch drive that works where it is, of the same server if there is one."""
+    places, drives = bench.lab.places, bench.lab.drives
     server, _ = places[drive]
-    others = sorted((other for other in places if other != drive), key=lambda other: places[other][0] != server)
+    # The others keep their links.
+    scratch = (other for other in places if other != drive and drives[other].scratch)
+    others = sorted(scratch, key=lambda other: places[other][0] != server)
     return next((other for other in others if _works(bench, other, places[other])), None)
 
 

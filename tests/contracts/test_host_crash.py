@@ -133,17 +133,17 @@ def test_a_server_without_power_is_not_crashed(bench: MockBench, labd: LabdContr
 def test_a_server_whose_mending_went_no_further_than_off_is_given_its_power_by_who_finds_it_in_the_journal(
     bench: MockBench, labd: LabdControl
 ) -> None:
-    part_of(bench, "node1").break_as("test/7", CRASH, soon(30))
-    bench.power.ports["server:node1"].turn_off(soon(30))
+    part_of(bench, "node1").break_as("test/7", CRASH, soon())
+    bench.power.ports["server:node1"].turn_off(soon())
     other = part_of(bench, "node1")
     other.recall({"test/7": CRASH})
-    other.mend("test/8", soon(30))
-    assert labd.states(soon(30))["node1"] is HostState.OFF
-    assert other.standing(soon(30)) == {"test/7": CRASH}
-    other.mend("test/7", soon(30))
-    bench.host("node1").reconnect(soon(30))
-    assert labd.states(soon(30))["node1"] is HostState.UP
-    assert other.standing(soon(30)) == {}
+    other.mend("test/8", soon())
+    assert labd.states(soon())["node1"] is HostState.OFF
+    assert other.standing(soon()) == {"test/7": CRASH}
+    other.mend("test/7", soon())
+    bench.host("node1").reconnect(soon())
+    assert labd.states(soon())["node1"] is HostState.UP
+    assert other.standing(soon()) == {}
 
 
 @pytest.mark.usefixtures("labd")

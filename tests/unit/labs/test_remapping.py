@@ -19,7 +19,7 @@ from rackloop.record import RemapSeen, Stage
 from rackloop.safety.undo import JournalledFabric
 from rackloop_drivers.workload import Expected, GaveUp, VerifiedRead
 from rackloop_fixtures.rack.abilities import RackAbilities
-from rackloop_labs.remapping import Remapping, share_spares, stage_attach
+from rackloop_labs.remapping import Remapping, attach, share_spares, stage_attach
 from tests.deadlines import soon
 
 SERVER = "srv4"  # its drives come within milliseconds
@@ -242,6 +242,13 @@ def test_a_change_is_in_the_journal_before_its_turn() -> None:
     remapping = rack.remapping(spares={SERVER: "d19"}, fabric=Journalled(rack))
     remapping.keep_changing(SERVER, 2, Event(), lambda: None)
     assert rack.order_of_acts == ["prepare", "announce", "order", "stage", "armed", "trigger"] * 2
+
+
+def test_a_drive_that_is_attached_is_in_the_journal_before_its_server_is_told() -> None:
+    rack = Rack()
+    whole: Any = rack
+    assert attach(whole, Journalled(rack), {(SERVER, "p0"): "d19"}, soon()).generation == 1
+    assert rack.order_of_acts == ["prepare", "announce", "stage", "trigger"]
 
 
 def test_the_time_for_a_change_begins_with_its_turn() -> None:

@@ -1,9 +1,10 @@
-"""A drive that is tried on a server that is slow, late or cannot be reached."""
+"""A drive that is tried where it is, and elsewhere: on servers that are slow or away, and beside drives that stay."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from rackloop.abilities import Completed, DriveIdentity
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected, RackloopError, ToolError
 from rackloop.lab import Lab, LabKind
-from rackloop.safety.maintenance import Seen
-from rackloop_labs.retest import try_drive
+from rackloop.safety.maintenance import Finding, Seen
+from rackloop_labs.retest import retest, try_drive
+from tests.unit.harness import journalled_bench
 from tests.unit.harness.sim_rack import described, identity_of
 
 HERE = ("srv1", "p0")
@@ -97,3 +99,56 @@ def test_a_server_that_cannot_be_asked_or_is_late_is_no_word_on_its_drives(refus
 def test_a_drive_that_holds_up_the_tools_of_a_server_that_answers_is_at_fault(bench: Any) -> None:
     bench.tools_s = 1000.0
     assert try_drive(bench, "d01", HERE).seen is Seen.ABSENT
+
+
+class Switched:
+    """As much of a bench as a retest asks, whose servers see what the switch of ``rack`` gives them; ``told`` of it."""
+
+    def __init__(self, rack: journalled_bench.Bench) -> None:
+        self.rack, self.lab, self.clock = rack, rack.lab, rack.clock
+        self.told: list[Collection[int]] = []
+
+    def announce(self, ports: Collection[int]) -> None:
+        self.told.append(ports)
+
+    def drive(self, server: str, port: str) -> Any:
+        return SwitchedDrive(self, self.lab.switch_port(server, port))
+
+    def host(self, server: str) -> Any:
+        return SlowServer(self.lab, clock=self.clock)
+
+    def device(self, server: str, port: str) -> Any:
+        return self.host(server)
+
+
+@dataclass(frozen=True)
+class SwitchedDrive:
+    bench: Switched
+    port: int
+
+    def identify(self, _deadline: Deadline) -> DriveIdentity:
+        lab = self.bench.lab
+        at = self.bench.rack.switch.live.peer_of(self.port)
+        return identity_of(lab, next(name for name in lab.drives if lab.where_is(name) == at))
+
+
+@pytest.fixture
+def switched(tmp_path: Path) -> Iterator[Any]:
+    with closing(journalled_bench.Bench(tmp_path, disturbs=frozenset())) as rack:
+        yield Switched(rack)
+
+
+def test_a_drive_changes_places_with_none_that_keeps_its_link(switched: Any) -> None:
+    """The first drive that works at its server is one: a notice alone would reset its link."""
+    found = retest(switched, switched.rack.acting, "d04")
+    assert found.finding is Finding.NOT_REPRODUCED, found
+    assert [trial.drive for trial in found.trials] == ["d04", "d01", "d01", "d04"]
+    assert [sorted(ports) for ports in switched.told] == [[1, 6, 101, 104]] * 2
+    assert switched.rack.switch.live == switched.lab.baseline_map()
+
+
+def test_a_drive_that_keeps_its_link_is_tried_where_it_is_and_no_server_is_told(switched: Any) -> None:
+    found = retest(switched, switched.rack.acting, "d03")
+    assert [(trial.drive, trial.server, trial.port) for trial in found.trials] == [("d03", "srv2", "p0")]
+    assert (switched.told, switched.rack.switch.applied) == ([], [])
+    assert switched.rack.journal.standing(switched.lab.name) == []
