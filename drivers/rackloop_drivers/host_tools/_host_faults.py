@@ -141,7 +141,7 @@ class HostFaults:
         return confirmed | {key: {"kind": _UNREADABLE, "note": note} for key, note in unreadable.items()}
 
     def _start(self, note: Mapping[str, Any], deadline: Deadline) -> None:
-        """Break it as noted. Where that is refused, and it is whole, the note goes: nobody will end what never was."""
+        """Break it as noted. The note goes where that is refused and the part is whole."""
         try:
             self._breaking.start(note, deadline)
         except (BadInput, NotSupported) as refusal:

@@ -151,7 +151,7 @@ def test_a_note_of_what_is_over_stays_until_another_is_on_the_disk(folder: Path)
     "refusal", [GuardRefused("d01", ["in use"]), FaultRefused("out of d01", ["no"]), NotSupported("it has none")]
 )
 def test_what_was_refused_leaves_no_note(folder: Path, refusal: RackloopError) -> None:
-    """The journal has a refusal as an act that was not made: nobody would ever remove the note."""
+    """The journal has a refusal as an act that was not made, which is never undone."""
     server = ThisMachine(folder)
     lamp = Lamp(server.log)
     lamp.refusal = refusal
