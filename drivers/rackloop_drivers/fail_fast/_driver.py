@@ -10,7 +10,7 @@ from rackloop.clock import Deadline
 from rackloop.drive_identifiers import normal_text
 from rackloop.errors import BadInput, LabError
 from rackloop_drivers.fail_fast._limits import LIMITS, Limit
-from rackloop_drivers.host_tools import identify_drive
+from rackloop_drivers.host_tools import NoDriveThere, identify_drive, own_name
 
 FAIL_FAST = "fail_fast"
 _LEAST_S = 0.001
@@ -22,23 +22,29 @@ class FailFast:
 
     ``within_s`` limits how long the drive tries to read a sector: rounded up to tenths of a second where the drive
     counts in those. ``device`` is as :class:`~rackloop_drivers.drive.HostDrive` takes it. The setting that was there is
-    noted before, and given back to that drive alone; it stands until then, or until the drive loses its power. Raises
-    NotSupported where the drive has no such setting, LabError where it does not take it.
+    noted before, and given back to that drive alone, by a name that leads to no other; it stands until then, or until
+    the drive loses its power. Where drives ``move``, as a switch gives them to other servers, one that is not there has
+    it still; else it was unplugged once another is in its place, and has lost it. Raises NotSupported where the drive
+    has no such setting, LabError where it does not take it, has no name of its own, or may have it and is not there.
     """
 
     kinds = frozenset({FAIL_FAST})
 
-    def __init__(self, host: Host, device: str) -> None:
+    def __init__(self, host: Host, device: str, *, move: bool) -> None:
         self._host = host
         self._device = device
+        self._move = move
 
     def prepare(self, fault: Mapping[str, Any], deadline: Deadline) -> dict[str, Any]:
         """See :class:`~rackloop_drivers.host_tools.Breaking`."""
         within_s = _within_s(fault)
         seen = identify_drive(self._host, self._device, deadline)
-        limit = LIMITS[seen.identity.protocol](self._host, seen.device)
+        node = own_name(self._host, seen, deadline)
+        # What is found by its own name is the drive that was seen, wherever it is by now.
+        limit = LIMITS[seen.identity.protocol](self._host, node)
         before = limit.read(deadline)
         return {
+            "node": node,
             "serial": seen.identity.serial,
             "protocol": seen.identity.protocol,
             "before": before,
@@ -47,33 +53,47 @@ class FailFast:
 
     def start(self, note: Mapping[str, Any], deadline: Deadline) -> None:
         """See :class:`~rackloop_drivers.host_tools.Breaking`."""
-        self._set(note, note["limited"], deadline)
+        if (limit := self._limit(note, deadline)) is None:
+            raise self._gone(note)
+        _set(limit, note["limited"], deadline)
 
     def stands(self, note: Mapping[str, Any], deadline: Deadline) -> bool:
         """See :class:`~rackloop_drivers.host_tools.Breaking`."""
-        before: str = note["before"]
-        return self._limit(note, deadline).read(deadline) != before
+        limit, before = self._limit(note, deadline), note["before"]
+        return limit is not None and limit.read(deadline) != before
 
     def end(self, note: Mapping[str, Any], deadline: Deadline) -> None:
         """See :class:`~rackloop_drivers.host_tools.Breaking`."""
-        if self.stands(note, deadline):
-            self._set(note, note["before"], deadline)
+        limit, before = self._limit(note, deadline), note["before"]
+        if limit is not None and limit.read(deadline) != before:
+            _set(limit, before, deadline)
 
-    def _set(self, note: Mapping[str, Any], setting: str, deadline: Deadline) -> None:
-        limit = self._limit(note, deadline)
-        limit.write(setting, deadline)
-        if (now := limit.read(deadline)) != setting:
-            raise LabError(f"{limit.where}: the drive was told to limit its error recovery to {setting}, and has {now}")
+    def _limit(self, note: Mapping[str, Any], deadline: Deadline) -> Limit | None:
+        """The limit of the noted drive; None where it has lost its power since. Raises LabError where it is gone."""
+        if self._serial_at(note["node"], deadline) == normal_text(note["serial"]):
+            return LIMITS[note["protocol"]](self._host, note["node"])
+        if self._move or self._serial_at(self._device, deadline) in {None, normal_text(note["serial"])}:
+            raise self._gone(note)
+        return None
 
-    def _limit(self, note: Mapping[str, Any], deadline: Deadline) -> Limit:
-        """The limit of the noted drive. Raises LabError where another is there."""
-        seen = identify_drive(self._host, self._device, deadline)
-        if normal_text(seen.identity.serial) != normal_text(note["serial"]):
-            raise LabError(
-                f"{self._host.name}:{self._device}: drive {note['serial']} was told to fail fast here and is not here "
-                f"any more; its own setting is {note['before']}"
-            )
-        return LIMITS[note["protocol"]](self._host, seen.device)
+    def _serial_at(self, device: str, deadline: Deadline) -> str | None:
+        """The serial of the drive there; None where none is."""
+        try:
+            return normal_text(identify_drive(self._host, device, deadline).identity.serial)
+        except NoDriveThere:
+            return None
+
+    def _gone(self, note: Mapping[str, Any]) -> LabError:
+        return LabError(
+            f"{self._host.name}:{self._device}: drive {note['serial']} was told to fail fast here, and {note['node']} "
+            f"does not lead to it any more; its own setting is {note['before']}"
+        )
+
+
+def _set(limit: Limit, setting: str, deadline: Deadline) -> None:
+    limit.write(setting, deadline)
+    if (now := limit.read(deadline)) != setting:
+        raise LabError(f"{limit.where}: the drive was told to limit its error recovery to {setting}, and has {now}")
 
 
 def _within_s(fault: Mapping[str, Any]) -> float:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from rackloop_drivers.host_tools._host_faults import require_tool as require_tool
     from rackloop_drivers.host_tools._lsblk import BOOT_MOUNTS as BOOT_MOUNTS
     from rackloop_drivers.host_tools._notice import tell_of_switch as tell_of_switch
+    from rackloop_drivers.host_tools._own_name import own_name as own_name
+    from rackloop_drivers.host_tools._own_name import place_of as place_of
     from rackloop_drivers.host_tools._survey import NoDriveThere as NoDriveThere
     from rackloop_drivers.host_tools._survey import identify_drive as identify_drive
     from rackloop_drivers.host_tools._survey import identify_drives as identify_drives

@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 
 from rackloop.abilities import Host
 from rackloop.clock import Deadline
-from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotSupported, RackloopError, ToolError
+from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotConnected, NotSupported, RackloopError, ToolError
 
 _PACKAGES = {
     "losetup": "util-linux",
@@ -135,10 +135,24 @@ class HostFaults:
         return True
 
     def standing(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
-        """The faults that a note tells of and the server confirms, by key, and those whose note cannot be read."""
-        notes, unreadable = self._notes(deadline)
-        confirmed = {key: note["fault"] for key, note in notes.items() if self._breaking.stands(note, deadline)}
-        return confirmed | {key: {"kind": _UNREADABLE, "note": note} for key, note in unreadable.items()}
+        """The faults that a note tells of and the server confirms, by key, and those whose note cannot be read.
+
+        One of which the server cannot tell whether it stands, as its drive is gone, is ``unreadable`` too, and says
+        ``why``. Raises NotConnected, DeadlineExceeded and other LabErrors where the server cannot be asked at all.
+        """
+        notes, files = self._notes(deadline)
+        unreadable = {key: {"kind": _UNREADABLE, "note": file} for key, file in files.items()}
+        confirmed: dict[str, Mapping[str, Any]] = {}
+        for key, note in notes.items():
+            try:
+                if self._breaking.stands(note, deadline):
+                    confirmed[key] = note["fault"]
+            except (NotConnected, DeadlineExceeded):
+                raise
+            except RackloopError as error:
+                file = f"{self._folder}/{_file_name(key)}"
+                unreadable[key] = {"kind": _UNREADABLE, "note": file, "why": str(error)}
+        return confirmed | unreadable
 
     def _start(self, note: Mapping[str, Any], deadline: Deadline) -> None:
         """Break it as noted. The note goes where that is refused and the part is whole."""

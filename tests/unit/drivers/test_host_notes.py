@@ -12,7 +12,7 @@ import pytest
 
 from rackloop.abilities import Completed, Host
 from rackloop.clock import Deadline
-from rackloop.errors import FaultRefused, GuardRefused, LabError, NotSupported, RackloopError
+from rackloop.errors import FaultRefused, GuardRefused, LabError, NotConnected, NotSupported, RackloopError
 from rackloop_drivers.host_tools import HostFaults
 from tests.deadlines import soon
 
@@ -58,6 +58,7 @@ class Lamp:
         self.is_out = False
         self.refusal: RackloopError | None = None
         self.breaks_first = False
+        self.untold: dict[str, RackloopError] = {}
 
     def prepare(self, _fault: Mapping[str, Any], _deadline: Deadline) -> dict[str, Any]:
         return {}
@@ -69,7 +70,9 @@ class Lamp:
         with self._log.open("a") as log:
             log.write("out\n")
 
-    def stands(self, _note: Mapping[str, Any], _deadline: Deadline) -> bool:
+    def stands(self, note: Mapping[str, Any], _deadline: Deadline) -> bool:
+        if (error := self.untold.get(note["key"])) is not None:
+            raise error
         return self.is_out
 
     def end(self, _note: Mapping[str, Any], _deadline: Deadline) -> None:
@@ -170,3 +173,18 @@ def test_what_was_refused_halfway_is_an_error_that_is_undone(folder: Path) -> No
     assert part.standing(soon()) == {"run/1": OUT}
     part.mend("run/1", soon())
     assert not lamp.is_out
+
+
+def test_a_fault_of_which_the_server_cannot_tell_blocks_its_own_key_alone(folder: Path) -> None:
+    server = ThisMachine(folder)
+    lamp = Lamp(server.log)
+    part = HostFaults(cast("Host", server), "lamp", lamp)
+    for key in ("run/1", "run/2"):
+        part.break_as(key, OUT, soon(60))
+    lamp.untold = {"run/2": LabError("drive d02 is gone")}
+    note = "/var/lib/rackloop/faults/lamp/run%2F2.json"
+    untold = {"kind": "unreadable", "note": note, "why": "drive d02 is gone"}
+    assert part.standing(soon(60)) == {"run/1": OUT, "run/2": untold}
+    lamp.untold = {"run/2": NotConnected("no route to host")}
+    with pytest.raises(NotConnected):
+        part.standing(soon(60))

@@ -11,7 +11,7 @@ from rackloop.clock import Clock, Deadline
 from rackloop.errors import LabError
 from rackloop_drivers.block.host_path._holder import Holder
 from rackloop_drivers.block.host_path._serving import Serving
-from rackloop_drivers.host_tools import NoDriveThere, identify_drive, name_of
+from rackloop_drivers.host_tools import NoDriveThere, identify_drive, name_of, place_of
 
 _BY_PATH = "/dev/disk/by-path/"
 _TAKES_S = 30.0
@@ -133,8 +133,3 @@ class HostPath:
 
     def _seen(self) -> SeenDrive:
         return self.seen(Deadline.after(self._clock, self._within_s))
-
-
-def place_of(seen: SeenDrive) -> str:
-    """The by-path name of a drive, which leads to whatever is there later, else its node."""
-    return f"{_BY_PATH}{seen.by_paths[0]}" if seen.by_paths else seen.device
