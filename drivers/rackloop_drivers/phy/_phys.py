@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from rackloop.abilities import Host, PortState
 from rackloop.clock import Deadline
-from rackloop.errors import DeadlineExceeded, LabError
+from rackloop.errors import DeadlineExceeded, LabError, RackloopError
 from rackloop_drivers.phy._host_phy import HostPhy, PhyVia, SasPhy, list_phys, run_phy
 
 
@@ -54,10 +54,23 @@ class HostPhys:
     def restore(self, ports: Collection[int], deadline: Deadline) -> None:
         """End every drop and flap of ``ports`` at once; returns once none is disabled but what was switched off.
 
-        A PHY that :class:`PhySwitchedOff` holds is left as it is.
+        A PHY that :class:`PhySwitchedOff` holds is left as it is. What one server does not do, or not in its equal
+        share of the time, keeps the others from nothing, and is raised then.
         """
-        for host, phys in self._acting(ports, deadline):
-            run_phy(host, self._via, "restore", *phys, deadline=deadline)
+        _require_time(deadline)
+        problems: list[RackloopError] = []
+        hosts = self._hosts(ports)
+        for left, (host, its_ports) in zip(range(len(hosts), 0, -1), hosts, strict=True):
+            share = deadline.sooner(deadline.remaining_s() / left)
+            try:
+                phys = _names(self._listed(host, its_ports, share))
+                run_phy(host, self._via, "restore", *phys, deadline=share)
+            except RackloopError as error:
+                problems.append(error)
+        if len(problems) == 1:
+            raise problems[0]
+        if problems:
+            raise LabError("; ".join(map(str, problems)))
 
     def reset_link(self, ports: Collection[int], deadline: Deadline, *, is_hard: bool = False) -> None:
         """Reset the links of ``ports``, with ``is_hard`` what is at their other end too."""
@@ -73,24 +86,28 @@ class HostPhys:
 
     def _acting(self, ports: Collection[int], deadline: Deadline) -> list[tuple[Host, list[str]]]:
         """The servers and the names of the PHYs that an act is about; nothing has happened where this raises."""
-        if deadline.is_over():
-            raise DeadlineExceeded("there was no time left to tell the servers' PHYs anything")
-        return [
-            (host, [phy.name for phys in found.values() for phy in phys])
-            for host, found in self._by_host(ports, deadline)
-        ]
+        _require_time(deadline)
+        return [(host, _names(self._listed(host, its, deadline))) for host, its in self._hosts(ports)]
 
     def _found(self, ports: Collection[int], deadline: Deadline) -> dict[int, list[SasPhy]]:
-        return {port: phys for _, found in self._by_host(ports, deadline) for port, phys in found.items()}
+        return {
+            port: phys
+            for host, its_ports in self._hosts(ports)
+            for port, phys in self._listed(host, its_ports, deadline).items()
+        }
 
-    def _by_host(self, ports: Collection[int], deadline: Deadline) -> Iterator[tuple[Host, dict[int, list[SasPhy]]]]:
+    def _listed(self, host: Host, ports: Sequence[int], deadline: Deadline) -> dict[int, list[SasPhy]]:
+        """The PHYs of ports of one server."""
+        phys = list_phys(host, deadline)
+        return {port: self._ports[port].among(phys) for port in ports}
+
+    def _hosts(self, ports: Collection[int]) -> list[tuple[Host, list[int]]]:
+        """The servers that have these ports, each with its own."""
         hosts: dict[int, tuple[Host, list[int]]] = {}
         for port in ports:
             host = self._port(port).host
             hosts.setdefault(id(host), (host, []))[1].append(port)
-        for host, its_ports in hosts.values():
-            phys: Sequence[SasPhy] = list_phys(host, deadline)
-            yield host, {port: self._ports[port].among(phys) for port in its_ports}
+        return list(hosts.values())
 
     def _port(self, port: int) -> HostPhy:
         try:
@@ -98,3 +115,12 @@ class HostPhys:
         except KeyError:
             known = ", ".join(str(number) for number in sorted(self._ports))
             raise LabError(f"no HBA port has the number {port}; there are {known}") from None
+
+
+def _names(found: Mapping[int, Sequence[SasPhy]]) -> list[str]:
+    return [phy.name for phys in found.values() for phy in phys]
+
+
+def _require_time(deadline: Deadline) -> None:
+    if deadline.is_over():
+        raise DeadlineExceeded("there was no time left to tell the servers' PHYs anything")

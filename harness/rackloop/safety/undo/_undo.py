@@ -212,37 +212,41 @@ class _Undoing:
 
     def settle(self) -> None:
         """End what takes signals away, or wait it out, until the signals are back."""
-        deadline = self.deadline
-        waiting = {entry.id: act for entry in self.entries for act in entry.inverses(acts.SettleSignal)}
-        if not waiting:
-            return
-        ends_ns = {entry.id: self._end_ns(entry) for entry in self.entries if entry.id in waiting}
+        deadline, phy, until_ns = self.deadline, self.equipment.phy, 0
+        made = [(entry, act) for entry in self.entries for act in entry.inverses(acts.SettleSignal)]
         soon_ns = deadline.clock.now_ns() + WORTH_ENDING_NS
-        going_on = [entry for entry in self.entries if ends_ns.get(entry.id, 0) > soon_ns]
-        try:
-            if going_on and isinstance(self.equipment.phy, SignalRestorer):
+        for left, (entry, act) in zip(range(len(made), 0, -1), made, strict=True):
+            end_ns = self._end_ns(entry)
+            if end_ns > soon_ns and isinstance(phy, SignalRestorer):
                 # Those that were taken down, also where nothing was joined to them that would come up again.
-                dropped = (acts.touched_ports(entry.what, entry.inverses(acts.SettleSignal)) for entry in going_on)
-                self.equipment.phy.restore(frozenset[int]().union(*dropped), deadline)
-                ends_ns = {}
-            for number, end_ns in ends_ns.items():
-                if end_ns >= deadline.at_ns:
-                    seconds = (end_ns - deadline.clock.now_ns()) / 1e9
-                    ports = _listed(waiting.pop(number).ports)
-                    self.left[number] = f"ports {ports} are without signal for {seconds:.0f} s more; undo it then"
-            deadline.clock.sleep_until_ns(max((ends_ns[number] for number in waiting if number in ends_ns), default=0))
-            ports_of = {number: act.ports.difference(self.dark) for number, act in waiting.items()}
-            awaited = sorted(set[int]().union(*ports_of.values()))
-            down = set(wait_for_signal(self.equipment.fabric, awaited, deadline))
+                with self._problems_of([entry], f"signal of ports {_listed(act.ports)}"):
+                    phy.restore(acts.touched_ports(entry.what, [act]), self._share(left))
+            elif end_ns >= deadline.at_ns:
+                seconds, down = (end_ns - deadline.clock.now_ns()) / 1e9, _listed(act.ports)
+                self.left[entry.id] = f"ports {down} are without signal for {seconds:.0f} s more; undo it then"
+            else:
+                until_ns = max(until_ns, end_ns)
+        deadline.clock.sleep_until_ns(until_ns)
+        awaited = {entry.id: act.ports.difference(self.dark) for entry, act in made if entry.id not in self.left}
+        problems = self._without_signal(sorted(set[int]().union(*awaited.values())), self._share())
+        for number, ports in awaited.items():
+            if without := problems.keys() & ports:
+                self.left[number] = f"ports {_listed(without)} {problems[min(without)]}"
+
+    def _without_signal(self, ports: Sequence[int], deadline: Deadline) -> dict[int, str]:
+        """The ports without a signal, and what is to be said of each."""
+        fabric = self.equipment.fabric
+        try:
+            dark = wait_for_signal(fabric, ports, deadline.sooner(deadline.remaining_s() / min(2, len(ports) or 1)))
+            return dict.fromkeys(dark, "have no signal; look at the cables and at what they lead to")
         except RackloopError as error:
-            self.left.update(
-                (number, f"signal of ports {_listed(act.ports)}: {error}") for number, act in waiting.items()
-            )
-            return
-        for number, its_ports in ports_of.items():
-            if without := down & its_ports:
-                ports = _listed(without)
-                self.left[number] = f"ports {ports} have no signal; look at the cables and at what they lead to"
+            if len(ports) == 1:
+                return {ports[0]: f"cannot be asked for their signal: {error}"}
+        # One whose server does not answer keeps the others from being asked, unless each is by itself.
+        problems: dict[int, str] = {}
+        for left, port in zip(range(len(ports), 0, -1), ports, strict=True):
+            problems |= self._without_signal([port], deadline.sooner(deadline.remaining_s() / left))
+        return problems
 
     def _by_resource(self, kind: type[acts.InverseAct]) -> dict[str, list[Entry]]:
         """The entries with an inverse act of this kind, by what they were done to."""
