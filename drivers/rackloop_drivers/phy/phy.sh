@@ -36,6 +36,15 @@ switch_on() {
     if by_smp "$1" enable; then smp smp_phy_control "$1" --op=lr; else echo 1 >"$class/$1/enable"; fi
 }
 
+# Nobody else would: once more, for as long as it is refused.
+keep_switching_on() {
+    tries=$most_tries
+    until switch_on "$1" || [ "$tries" -eq 0 ]; do
+        tries=$((tries - 1))
+        sleep 0.01
+    done
+}
+
 # 0 is yes, 1 is no, 2 is unknown.
 is_disabled() {
     if by_smp "$1" enable; then
@@ -119,6 +128,8 @@ await_rest() {
         tries=$((tries - 1))
         sleep 0.01
     done
+    # It was killed meanwhile, and nobody is to wait for it again.
+    [ "$tries" -gt 0 ] || rm -f "$requests"/*/"acting-$1"
 }
 
 begin_acting() {
@@ -267,14 +278,14 @@ swing)
         # Who ended it in between has enabled them too early.
         before=$taken
         wanted
-        for phy in $before; do [ -e "$requests/$id/$phy" ] || switch_on "$phy"; done
+        for phy in $before; do [ -e "$requests/$id/$phy" ] || keep_switching_on "$phy"; done
         for phy in $taken; do await 0 "$phy"; done
         end_acting
         : >"$requests/$id/down"
         pause "$down_s"
         begin_acting
         wanted
-        for phy in $taken; do switch_on "$phy"; done
+        for phy in $taken; do keep_switching_on "$phy"; done
         for phy in $taken; do await 1 "$phy"; done
         for phy in $taken; do await_signal "$phy"; done
         end_acting

@@ -284,6 +284,31 @@ def test_a_phy_that_is_dropped_is_not_switched_off(tmp_path: Path) -> None:
     assert (tmp_path / "state").read_text() == "10\n"
 
 
+def test_a_phy_whose_first_command_fails_is_switched_on_by_the_next(tmp_path: Path) -> None:
+    switched_by_smp(tmp_path, "phy-0:0")
+    tool = tmp_path / "bin/smp_phy_control"
+    tool.write_text(
+        SMP.replace("*--op=*)", f"*--op=*) [ -e '{tmp_path}/failed' ] || {{ : >'{tmp_path}/failed'; exit 1; }};")
+    )
+    assert phy(tmp_path, "begin", "7", "1", "0.001000", "0.000000", "phy-0:0").returncode == 0
+    until(lambda: not swings(tmp_path))
+    assert (tmp_path / "state").read_text() == "10\n"
+    assert controls(tmp_path) == ["dis", "lr", "lr"]
+
+
+def test_a_drop_that_was_killed_is_ended_and_hinders_no_other(tmp_path: Path) -> None:
+    switched_by_smp(tmp_path, "phy-0:0")
+    (tmp_path / "state").write_text("1\n")
+    request = tmp_path / "run/rackloop-phy/6"
+    request.mkdir(parents=True)
+    for left in ("phy-0:0", "acting-phy-0:0"):
+        (request / left).touch()
+    assert phy(tmp_path, "restore", "phy-0:0", tries=2).returncode == 0
+    assert ((tmp_path / "state").read_text(), list(request.iterdir())) == ("10\n", [])
+    assert phy(tmp_path, "begin", "7", "1", "0.001000", "0.000000", "phy-0:0").returncode == 0
+    until(lambda: not swings(tmp_path))
+
+
 @pytest.mark.parametrize("answer", ["exit 1", "echo phy vacant"])
 @pytest.mark.parametrize("what", ["enable", "restore", "disable"])
 def test_a_phy_that_nobody_can_tell_of_is_an_error(tmp_path: Path, what: str, answer: str) -> None:

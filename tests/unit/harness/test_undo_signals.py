@@ -88,7 +88,27 @@ def test_a_signal_that_cannot_be_asked_for_is_named_and_the_others_are_seen(benc
     rack.dark = {6}
     rack.phys.silent = {1}
     assert undone(bench).problems == (
-        "ports 1 cannot be asked for their signal: srv1: nothing answered in time",
+        "ports 1 may have no signal: srv1: nothing answered in time",
         "ports 6 have no signal; look at the cables and at what they lead to",
     )
     assert dropped(bench) == {1, 6}
+
+
+def test_a_drop_that_its_server_did_not_end_is_ended(bench: Bench, rack: Rack) -> None:
+    """What was to give the signal back was killed; nothing is told to ports that have theirs."""
+    drop(bench, 5, 1, down_s=1.0)
+    bench.clock.advance(2)
+    rack.drops = [((1,), bench.clock.now_ns() + 3_600_000_000_000)]
+    assert undone(bench).problems == ()
+    assert rack.phys.restored == [(1,)]
+    assert dropped(bench) == set()
+
+
+def test_a_port_that_stays_dark_is_told_once(bench: Bench, rack: Rack) -> None:
+    drop(bench, 1, down_s=1.0)
+    bench.clock.advance(2)
+    rack.dark = {1}
+    (problem,) = undone(bench).problems
+    assert problem == "ports 1 have no signal; look at the cables and at what they lead to"
+    assert rack.phys.restored == [(1,)]
+    assert bench.clock.now_ns() < 13_000_000_000

@@ -117,16 +117,8 @@ def _scripted(
             examined.report((*here, "at"), f"begins before the step above it; {_ORDERLY}: move it up")
         if len(examined.problems) == told:
             sound.append(index)
-    schedule = Schedule(
-        name,
-        tuple(steps),
-        Bound(**written.most.model_dump()),
-        written.recovery,
-        written.pause,
-        written.repeats,
-        written.seed,
-        tuple(places),
-    )
+    bound, pauses = Bound(**written.most.model_dump()), (written.recovery, written.pause)
+    schedule = Schedule(name, tuple(steps), bound, *pauses, written.repeats, written.seed, tuple(places))
     for index, problem in bound_problems(replace(schedule, steps=tuple(steps[index] for index in sound))):
         examined.report((*path, "steps", sound[index]), problem)
     return schedule

@@ -109,10 +109,9 @@ def undo(
     undoing.mend(ways_in=True)
     undoing.restore_power()
     undoing.mend(ways_in=False)
-    for step in (undoing.restore_boot_map, undoing.restore_map, undoing.settle):
+    for step in (undoing.restore_boot_map, undoing.restore_map, undoing.settle, undoing.mend_late):
         check()
         step()
-    undoing.mend_late()
     left = undoing.left
     done = tuple(entry for entry in newest_first if entry.id not in left and _circuit_ports(entry).isdisjoint(hidden))
     if done:
@@ -235,13 +234,20 @@ class _Undoing:
 
     def _without_signal(self, ports: Sequence[int], deadline: Deadline) -> dict[int, str]:
         """The ports without a signal, and what is to be said of each."""
-        fabric = self.equipment.fabric
+
+        def dark_of(ports: Sequence[int]) -> list[int]:
+            return wait_for_signal(self.equipment.fabric, ports, deadline.sooner(deadline.remaining_s() / 2))
+
+        phy = self.equipment.phy
         try:
-            dark = wait_for_signal(fabric, ports, deadline.sooner(deadline.remaining_s() / min(2, len(ports) or 1)))
+            if (dark := dark_of(ports)) and isinstance(phy, SignalRestorer):
+                # What was to end the drop when its time was over may have been killed.
+                phy.restore(dark, deadline.sooner(deadline.remaining_s() / 2))
+                dark = dark_of(dark)
             return dict.fromkeys(dark, "have no signal; look at the cables and at what they lead to")
         except RackloopError as error:
             if len(ports) == 1:
-                return {ports[0]: f"cannot be asked for their signal: {error}"}
+                return {ports[0]: f"may have no signal: {error}"}
         # One whose server does not answer keeps the others from being asked, unless each is by itself.
         problems: dict[int, str] = {}
         for left, port in zip(range(len(ports), 0, -1), ports, strict=True):
