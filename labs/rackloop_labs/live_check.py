@@ -80,23 +80,28 @@ def _boxes(bench: Bench, deadline: Deadline) -> Iterator[Attempt]:
         yield _tried(f"bmc:{server}", "shows its event log", partial(log.events, deadline))
 
 
-def _servers(bench: Bench, deadline: Deadline) -> Iterator[Attempt]:
-    """All servers at the same time."""
+def _servers(bench: Bench, deadline: Deadline, on_all: Callable[..., object] = run_on_all) -> Iterator[Attempt]:
+    """All servers at the same time, by ``on_all``; of one that overstays its deadline what it did until then."""
     hosts = [bench.host(server) for server in bench.lab.servers]
+    tried: dict[str, list[Attempt]] = {host.name: [] for host in hosts}
 
-    def use(host: Host, deadline: Deadline) -> list[Attempt]:
-        return list(_server(bench, host, deadline))
+    def use(host: Host, deadline: Deadline) -> None:
+        its = tried[host.name]
+        try:
+            for attempt in _server(bench, host, deadline):
+                its.append(attempt)
+        except RackloopError as error:
+            its.append(Attempt(host.name, "is checked to the end", str(error)))
 
-    late: dict[str, str] = {}
+    late: Mapping[str, Exception] = {}
     try:
-        tried = run_on_all(hosts, use, deadline)
+        on_all(hosts, use, deadline)
     except NotConnected as error:
-        # One that overstays its deadline takes the answers of the others with it: each is asked alone.
-        tried, late = {}, {name: str(why) for name, why in error.children.items()}
+        late = error.children
     for host in hosts:
+        yield from tuple(tried[host.name])
         if host.name in late:
-            yield Attempt(host.name, "answers in time", late[host.name])
-        yield from tried.get(host.name, ())
+            yield Attempt(host.name, "answers in time", str(late[host.name]))
 
 
 def _server(bench: Bench, host: Host, deadline: Deadline) -> Iterator[Attempt]:
@@ -115,9 +120,8 @@ def _server(bench: Bench, host: Host, deadline: Deadline) -> Iterator[Attempt]:
     for port in ports:
         yield _tried(f"{name}.{port}", "reads a sector", partial(_require_read, bench, probe, name, port, deadline))
         described = lab.drives.get(ports[port])
-        drive = bench.drive(name, port) if described is not None and described.scratch else None
-        if isinstance(drive, HostDrive):
-            yield from _able(f"{name}.{port}", drive, deadline)
+        if described is not None and described.scratch:
+            yield from _able(bench, name, port, deadline)
 
 
 def _tools(bench: Bench, host: Host, deadline: Deadline) -> Iterator[Attempt]:
@@ -177,9 +181,13 @@ def _phys(lab: Lab, host: Host, deadline: Deadline) -> Iterator[Attempt]:
             yield Attempt(part, "could lose its signal", str(error))
 
 
-def _able(part: str, drive: HostDrive, deadline: Deadline) -> Iterator[Attempt]:
-    """The acts that a drive which may be erased could be told to do on itself."""
+def _able(bench: Bench, server: str, port: str, deadline: Deadline) -> Iterator[Attempt]:
+    """The acts that a drive which may be erased could be told to do on itself; none of a simulated one."""
+    part = f"{server}.{port}"
     try:
+        drive = bench.drive(server, port)
+        if not isinstance(drive, HostDrive):
+            return
         seen = drive.seen(deadline)
     except RackloopError as error:
         yield Attempt(part, "says what it is", str(error))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,11 +12,11 @@ import pytest
 
 from rackloop.abilities import Completed
 from rackloop.clock import Deadline
-from rackloop.errors import LabError
+from rackloop.errors import DeadlineExceeded, LabError, NotConnected, NotSupported
 from rackloop.lab import load_lab
 from rackloop_drivers.block import HostPath
 from rackloop_drivers.clock_access import ClockAccess
-from rackloop_labs.live_check import _device, _here, _means, _require_clock, live_check_s
+from rackloop_labs.live_check import _device, _here, _means, _require_clock, _servers, live_check_s
 from tests.deadlines import CLOCK, soon
 from tests.unit.models.run_only_executor import RunOnlyExecutor
 
@@ -131,6 +131,74 @@ def test_a_check_has_the_time_of_the_description_for_a_survey_and_each_port(tmp_
         "drives:\n  d1: {profile: sata-ssd, serial: S1, wwn: 5000c500a0000001, size: 8 GiB, port: 21, scratch: true}\n"
     )
     assert live_check_s(load_lab(path)) == 4 * 7 * 60
+
+
+class Rack:
+    """As much of a bench as its servers are checked by; ``drive`` raises what ``refuses`` says of its server."""
+
+    def __init__(self, refuses: Mapping[str, Exception]) -> None:
+        self.lab = load_lab("direct-attached")
+        self.clock = CLOCK
+        self.equipment = SimpleNamespace(breakable={})
+        self.refuses = refuses
+
+    def host(self, name: str) -> Any:
+        server = Server(lacks=False)
+        server.name = name
+        return server
+
+    def drive(self, server: str, port: str) -> Any:
+        raise self.refuses.get(server, LabError(f"no drive is at {server}.{port}"))
+
+    def device(self, server: str, port: str) -> Any:
+        raise LabError(f"no drive is at {server}.{port}")
+
+
+def test_a_drive_that_cannot_be_asked_takes_no_answer_of_a_server_with_it() -> None:
+    bench: Any = Rack({"node1": NotSupported("node1.p0: add paths: to node1")})
+    said = list(_servers(bench, soon()))
+    for server, ports in bench.lab.servers.items():
+        its = [(one.part, one.did) for one in said if one.part.split(".")[0] == server]
+        assert its[0] == (server, "logs in and runs a command")
+        assert [part for part, did in its if did == "reads a sector"] == [f"{server}.{port}" for port in ports.ports]
+    problems = {one.part: one.problem for one in said if one.did == "says what it is"}
+    assert problems["node1.p0"] == "node1.p0: add paths: to node1"
+
+
+def test_an_error_of_a_server_ends_the_check_of_that_one_alone() -> None:
+    class Lost(Server):
+        name = "node1"
+
+        @property
+        def clock_access(self) -> ClockAccess | None:
+            raise LabError("the connection was lost")
+
+    class Losing(Rack):
+        def host(self, name: str) -> Any:
+            return Lost(lacks=False) if name == "node1" else super().host(name)
+
+    bench: Any = Losing({})
+    said = list(_servers(bench, soon()))
+    of_lost = [str(one) for one in said if one.part.startswith("node1")]
+    assert of_lost[0] == "node1: logs in and runs a command: ok"
+    assert of_lost[-1] == "node1: is checked to the end: the connection was lost"
+    whole: Any = Rack({})
+    assert [one for one in said if one.part.startswith("node2")] == [
+        one for one in _servers(whole, soon()) if one.part.startswith("node2")
+    ]
+
+
+def test_what_was_done_before_a_server_was_late_is_told_and_so_is_all_of_the_others() -> None:
+    def late(hosts: Sequence[Any], use: Callable[[Any, Deadline], object], deadline: Deadline) -> None:
+        for host in hosts:
+            use(host, deadline)
+        raise NotConnected("1 of 2 servers failed:", {"node2": DeadlineExceeded("the work did not end in time")})
+
+    bench: Any = Rack({})
+    said = list(_servers(bench, soon(), late))
+    in_time = list(_servers(bench, soon()))
+    assert said[:-1] == in_time
+    assert str(said[-1]) == "node2: answers in time: the work did not end in time"
 
 
 @pytest.mark.parametrize(
