@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from typing import Protocol
 
 from rackloop.abilities import BlockDevice, Console, Drive, DriveIdentity, Fabric, Host, SystemEventLog
@@ -78,6 +78,17 @@ def close_hosts(hosts: Collection[SshHost]) -> None:
         closed = [closing.submit(host.close) for host in hosts]
     if stuck := complaints(each.result for each in closed):
         raise LabError("\n".join(stuck))
+
+
+def close_bench(hosts: Collection[SshHost], *rest: Callable[[], object]) -> None:
+    """Close the servers, and then call all of ``rest`` in their order, whatever the servers and those before say.
+
+    Raises what :func:`close_hosts` raises after all else, unless one of ``rest`` raises.
+    """
+    with ExitStack() as ends:
+        for end in reversed(rest):
+            ends.callback(end)
+        close_hosts(hosts)
 
 
 def release_lock(fabric: Fabric, token: int | None, clock: Clock) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from rackloop_drivers.power import RackdPowerPort
 from rackloop_drivers.rackd import RackdControl, RecordedIo
 from rackloop_labs._fixed_cabling import numbered
 from rackloop_labs._lab_process import LabProcess
-from rackloop_labs.bench import close_hosts, named_host, release_lock
+from rackloop_labs.bench import close_bench, named_host, release_lock
 from rackloop_labs.consoles import RackConsoles
 from rackloop_labs.described import require_described
 from rackloop_labs.discovery import with_paths
@@ -173,13 +174,16 @@ class MockBench:
 
     def close(self) -> None:
         """End what still runs, let go of the switch's lock and close every connection; the rack stays up."""
-        close_hosts(self._hosts.values())
-        self._consoles.close()
-        self.power.close()
-        release_lock(self.equipment.fabric, self._token, self.clock)
-        self.equipment.fabric.close()
-        self._closing.close()
-        self.rackd.close()
+        fabric = self.equipment.fabric
+        close_bench(
+            self._hosts.values(),
+            self._consoles.close,
+            self.power.close,
+            partial(release_lock, fabric, self._token, self.clock),
+            fabric.close,
+            self._closing.close,
+            self.rackd.close,
+        )
 
 
 def _free_control(labd: LabdControl, deadline: Deadline) -> None:

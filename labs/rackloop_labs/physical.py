@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rackloop.abilities import Console, DriveIdentity, SystemEventLog
@@ -17,7 +18,7 @@ from rackloop_drivers.drive import HostDrive
 from rackloop_drivers.host import NOBODY, SshHost
 from rackloop_drivers.host_tools import tell_of_switch
 from rackloop_drivers.rackd import RecordedIo
-from rackloop_labs.bench import close_hosts, named_host, release_lock
+from rackloop_labs.bench import close_bench, named_host, release_lock
 from rackloop_labs.consoles import RackConsoles
 from rackloop_labs.discovery import inventories
 from rackloop_labs.fabric import open_fabric
@@ -160,9 +161,12 @@ class PhysicalBench:
 
     def close(self) -> None:
         """End what still runs on servers, let go of the switch's lock and close every connection."""
-        close_hosts(self._hosts.values())
-        self._consoles.close()
-        self.power.close()
-        release_lock(self.equipment.fabric, self._token, self.clock)
-        self.equipment.fabric.close()
-        self._closing.close()
+        fabric = self.equipment.fabric
+        close_bench(
+            self._hosts.values(),
+            self._consoles.close,
+            self.power.close,
+            partial(release_lock, fabric, self._token, self.clock),
+            fabric.close,
+            self._closing.close,
+        )
