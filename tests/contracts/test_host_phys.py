@@ -33,14 +33,15 @@ class Arm:
         self.accesses = accesses
         self.hosts = hosts
         self.ports = ports
+        self.behind = dict.fromkeys(ports, self.drives)
 
     @contextmanager
     def phy(self, via: PhyVia) -> Iterator[phy_contract.PhyArm]:
-        yield phy_contract.PhyArm(HostPhys(self.ports, via), tuple(self.ports))
+        yield phy_contract.PhyArm(HostPhys(self.ports, via, drives=self.behind), tuple(self.ports))
 
     @contextmanager
     def reset(self, via: PhyVia) -> Iterator[reset_contract.ResetArm]:
-        phys = HostPhys(self.ports, via)
+        phys = HostPhys(self.ports, via, drives=self.behind)
         ports = tuple(self.ports)
         yield reset_contract.ResetArm(
             phys, ports, lambda: phys.drop_counts(ports, soon()), lambda: phys.port_states(ports, soon())
@@ -95,13 +96,15 @@ def test_a_signal_comes_back_when_nobody_is_left_to_give_it(arm: Arm) -> None:
     """The server gives it back by itself: the connection that took it is gone."""
     port, phy = next(iter(arm.ports.items()))
     with SshHost(arm.accesses[phy.host.name], CLOCK) as host:
-        HostPhys({port: HostPhy(host, phy.path)}).drop([port], 0.3, soon(), request_id=CLOCK.now_ns())
-    _becomes(HostPhys(arm.ports), port, PortState.UP)
+        HostPhys({port: HostPhy(host, phy.path)}, drives=arm.behind).drop(
+            [port], 0.3, soon(), request_id=CLOCK.now_ns()
+        )
+    _becomes(HostPhys(arm.ports, drives=arm.behind), port, PortState.UP)
 
 
 def test_a_drop_is_ended_early(arm: Arm) -> None:
     port = next(iter(arm.ports))
-    phys = HostPhys(arm.ports)
+    phys = HostPhys(arm.ports, drives=arm.behind)
     phys.drop([port], 600, soon(), request_id=CLOCK.now_ns())
     assert phys.port_states([port], soon()) == {port: PortState.DOWN}
     phys.restore([port], soon())
@@ -110,7 +113,7 @@ def test_a_drop_is_ended_early(arm: Arm) -> None:
 
 def test_a_flap_is_ended_early(arm: Arm) -> None:
     port = next(iter(arm.ports))
-    phys = HostPhys(arm.ports)
+    phys = HostPhys(arm.ports, drives=arm.behind)
     phys.flap([port], 0.01, 0.01, 10_000, soon(), request_id=CLOCK.now_ns())
     phys.restore([port], soon())
     # The next one waits until this is over.
@@ -123,7 +126,7 @@ def test_a_flap_is_ended_early(arm: Arm) -> None:
 def test_a_drop_that_is_over_ends_nothing_but_itself(arm: Arm) -> None:
     """Whoever ends it late finds the PHY switched off by another fault, and neither of the two by the other."""
     port, phy = next(iter(arm.ports.items()))
-    phys = HostPhys(arm.ports)
+    phys = HostPhys(arm.ports, drives=arm.behind)
     off = HostFaults(phy.host, "phy:test", PhySwitchedOff(phy, arm.drives))
     phys.drop([port], 600, soon(), request_id=CLOCK.now_ns())
     with pytest.raises(LabError, match=r"a drop or a flap of .* goes on: end that first"):

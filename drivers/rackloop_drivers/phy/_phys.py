@@ -8,6 +8,7 @@ from rackloop.abilities import Host, PortState
 from rackloop.clock import Deadline
 from rackloop.errors import DeadlineExceeded, LabError, RackloopError
 from rackloop_drivers.phy._host_phy import HostPhy, PhyVia, SasPhy, list_phys, run_phy
+from rackloop_drivers.phy._use import require_unused
 
 
 class HostPhys:
@@ -19,11 +20,21 @@ class HostPhys:
     not dropped, which is a LabError. Drops are counted as losses of dword synchronization, which a link also has for
     reasons of its own. Needs root on the servers, and smp_utils where ``via`` says so or sysfs has no such attribute;
     raises ToolError where they are missing.
+
+    ``drives`` has, for each port, the serials of those that may be behind it, by their names: before a drop, a flap or
+    a reset any other drive there, one that is mounted or held, and the boot drive are refused with GuardRefused.
     """
 
-    def __init__(self, ports: Mapping[int, HostPhy], via: PhyVia = PhyVia.SYSFS) -> None:
+    def __init__(
+        self,
+        ports: Mapping[int, HostPhy],
+        via: PhyVia = PhyVia.SYSFS,
+        *,
+        drives: Mapping[int, Mapping[str, str]] | None = None,
+    ) -> None:
         self._ports = dict(ports)
         self._via = via
+        self._drives = drives or {}
 
     def drop(self, ports: Collection[int], down_s: float, deadline: Deadline, *, request_id: int) -> None:
         """Take the signal away from ``ports``; returns once it is. Servers forget a ``request_id`` after an hour."""
@@ -87,7 +98,14 @@ class HostPhys:
     def _acting(self, ports: Collection[int], deadline: Deadline) -> list[tuple[Host, list[str]]]:
         """The servers and the names of the PHYs that an act is about; nothing has happened where this raises."""
         _require_time(deadline)
-        return [(host, _names(self._listed(host, its, deadline))) for host, its in self._hosts(ports)]
+        acting = []
+        for host, its_ports in self._hosts(ports):
+            found = self._listed(host, its_ports, deadline)
+            for port, phys in found.items():
+                names = _names({port: phys})
+                require_unused(self._ports[port], names, self._drives.get(port, {}), self._via, deadline)
+            acting.append((host, _names(found)))
+        return acting
 
     def _found(self, ports: Collection[int], deadline: Deadline) -> dict[int, list[SasPhy]]:
         return {

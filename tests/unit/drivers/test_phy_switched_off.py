@@ -1,18 +1,24 @@
-"""A PHY is not switched off over a drive that is in use, or that nobody described."""
+"""A PHY is not switched off, dropped or reset over a drive that is in use, or that nobody described."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rackloop.abilities import Completed
-from rackloop.clock import Deadline, RealClock
+from rackloop.clock import Deadline
 from rackloop.errors import GuardRefused
-from rackloop_drivers.phy import HostPhy, PhySwitchedOff
+from rackloop.lab import load_lab
+from rackloop_drivers.boxes import FabricOpening
+from rackloop_drivers.phy import HostPhy, HostPhys, PhySwitchedOff
+from rackloop_labs.fabric import open_fabric
+from tests.deadlines import CLOCK, soon
 from tests.unit.harness.recorded_server import RECORDED, RecordedServer
 
 PATH = "pci-0000:00:07.0"
@@ -25,11 +31,13 @@ class SasServer(RecordedServer):
     """The recorded server, whose PHY leads to these drives."""
 
     behind: tuple[str, ...] = ("sda",)
+    told: list[str] = field(default_factory=list)
 
     def run(self, argv: Sequence[str], deadline: Deadline, *, stdin: str = "") -> Completed:
-        told = {"list": LISTED, "behind": "\n".join(self.behind), "free": ""}
+        said = {"list": LISTED, "behind": "\n".join(self.behind)}
         if argv[3] == "phy":
-            return Completed(tuple(argv), 0, told[argv[6]], "")
+            self.told.append(argv[6])
+            return Completed(tuple(argv), 0, said.get(argv[6], ""), "")
         return super().run(argv, deadline, stdin=stdin)
 
 
@@ -49,7 +57,7 @@ def part(*mounted: str) -> dict[str, Any]:
 
 
 def prepared(host: SasServer, **drives: str) -> dict[str, Any]:
-    return PhySwitchedOff(HostPhy(host, PATH), drives).prepare(DISABLED, Deadline.after(RealClock(), 10))
+    return PhySwitchedOff(HostPhy(host, PATH), drives).prepare(DISABLED, soon())
 
 
 def serial() -> str:
@@ -99,3 +107,70 @@ def test_a_drive_that_cannot_be_read_stays() -> None:
     host.answers["smartctl sda"] = replace(host.answers["smartctl sda"], stdout=json.dumps(failed), status=2)
     with pytest.raises(GuardRefused, match=r"drive /dev/sda .* cannot be read"):
         prepared(host, d01=serial())
+
+
+ACTS: dict[str, Callable[[HostPhys, Deadline], None]] = {
+    "begin": lambda phys, by: phys.drop([1], 3600, by, request_id=1),
+    "flap": lambda phys, by: phys.flap([1], 0.1, 0.1, 3, by, request_id=1),
+    "reset": lambda phys, by: phys.reset_link([1], by, is_hard=True),
+}
+
+
+def disturbed(host: SasServer, act: str, **drives: str) -> None:
+    ACTS[act](HostPhys({1: HostPhy(host, PATH)}, drives={1: drives}), soon())
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_a_described_drive_that_nobody_uses_may_lose_its_link(act: str) -> None:
+    host = server()
+    disturbed(host, act, d01=serial())
+    assert host.told[-1] == act.replace("flap", "begin")
+
+
+@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize(
+    ("mounted", "described", "reason"),
+    [
+        (["/srv"], True, "it is in use: sda1 is mounted at /srv"),
+        (["/"], True, "it is the boot drive"),
+        ([], False, "nothing is described behind"),
+    ],
+)
+def test_a_drive_that_somebody_uses_keeps_its_link(
+    act: str, mounted: list[str], reason: str, *, described: bool
+) -> None:
+    host = server(children=[part(*mounted)] if mounted else [])
+    with pytest.raises(GuardRefused, match=reason):
+        disturbed(host, act, d01=serial() if described else "OTHER")
+    assert not {"begin", "reset"}.intersection(host.told)
+
+
+LAB = """
+name: direct
+kind: mock
+fabric: {driver: static}
+servers:
+  srv1: {ports: {p0, p1}, paths: {p0: 'pci-0000:00:07.0', p1: 'pci-0000:00:08.0'}}
+drives:
+  d01: {profile: sas-hdd, serial: HERE, wwn: 5000c500a0000001, size: 8 GiB, attached: srv1/p0, scratch: false}
+  d02: {profile: sas-hdd, serial: THERE, wwn: 5000c500a0000002, size: 8 GiB, attached: srv1/p1, scratch: SCRATCH}
+"""
+
+
+@pytest.mark.parametrize(
+    ("described", "scratch", "may_go"),
+    [("HERE", False, True), ("THERE", True, True), ("THERE", False, False)],
+    ids=["at the port", "elsewhere, and scratch", "elsewhere"],
+)
+def test_a_drive_loses_its_link_where_it_is_described_and_anywhere_if_scratch(
+    tmp_path: Path, described: str, *, scratch: bool, may_go: bool
+) -> None:
+    path = tmp_path / "direct.yaml"
+    path.write_text(LAB.replace(f" {described},", f" {serial()},").replace("SCRATCH", str(scratch).lower()))
+    host = server()
+    with ExitStack() as closing:
+        phy = open_fabric(load_lab(path), {"srv1": host}, FabricOpening(CLOCK, closing, soon())).phy
+        assert phy
+        with nullcontext() if may_go else pytest.raises(GuardRefused, match="nothing is described behind"):
+            phy.drop([1], 1.0, soon(), request_id=1)
+    assert ("begin" in host.told) is may_go

@@ -36,7 +36,8 @@ class SasServer(RecordedServer):
             raise NotConnected(f"{self.name}: connection refused")
         if argv[6] == "list":
             return Completed(tuple(argv), 0, LISTED, "")
-        self.told.append(argv[6])
+        if argv[6] != "behind":
+            self.told.append(argv[6])
         return Completed(tuple(argv), 0, "", "")
 
 
