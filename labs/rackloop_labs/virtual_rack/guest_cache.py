@@ -29,7 +29,7 @@ from rackloop_labs.virtual_rack.prerequisites import (
 from rackloop_labs.virtual_rack.recipe import FIRST_SLOT, GuestRecipe
 
 _ABOUT = "about.json"
-_SCHEMA = 1
+_SCHEMA = 2
 _BOOTED = (DISK, KERNEL, INITRD, MEMORY, STATE)
 # What they take of a disk, with a margin: files with holes; and what an image takes while it is made, elsewhere.
 _IMAGE_MIB, _BOOTED_MIB, _WORK_MIB = 1536, 2048, 4096

@@ -30,6 +30,9 @@ _FORWARDED = re.compile(r"TCP\[HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)\s+\S+
 _PORT_OF_CONSOLE = re.compile(r"127\.0\.0\.1:(\d+)")
 _LAST_LINES = 12
 _PANIC = "Kernel panic"
+# QEMU before 8.1 leaves the guest's memory barriers out where there can be one core only. Its devices have threads of
+# their own: a request was lost where the guest read "no need to ring the doorbell" before its own writing was seen.
+_CORES = "1,maxcpus=2"
 # The memory for translated code, of which QEMU by itself takes a gigabyte and more.
 _CODE_MIB = 96
 _POLL_S = 0.02
@@ -73,7 +76,7 @@ def machine_arguments(
         *("-nodefaults", "-no-user-config", "-display", "none"),
         # A guest that is up stays a machine whatever it does: without power it is one that was reset and does not run.
         *(("-action", "reboot=reset,shutdown=pause,panic=none") if is_resumed else ("-no-reboot",)),
-        *("-machine", "q35,memory-backend=memory", "-accel", f"tcg,tb-size={_CODE_MIB}", "-cpu", "max", "-smp", "1"),
+        *("-machine", "q35,memory-backend=memory", "-accel", f"tcg,tb-size={_CODE_MIB}", "-cpu", "max", "-smp", _CORES),
         *("-m", f"{recipe.memory_mib}M", "-rtc", "base=utc"),
         "-object",
         f"memory-backend-file,id=memory,size={recipe.memory_mib}M,mem-path={_escaped(guest / MEMORY)},share={share}",

@@ -196,7 +196,7 @@ class GuestRecipe:
     slots: int = 8
     append: str = (
         "root=/dev/vda ro console=ttyS0,115200 quiet panic=1 net.ifnames=1 systemd.show_status=0 fsck.mode=skip "
-        "cryptomgr.notests 8250.nr_uarts=1"
+        "cryptomgr.notests 8250.nr_uarts=1 nr_cpus=1"
     )
 
     @property
