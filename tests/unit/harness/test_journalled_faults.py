@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from rackloop.clock import Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotSupported
 from rackloop.portmap import Partial, PortMap
 from rackloop.record.acts import BreakPart, MendPart
 from rackloop.safety.undo import EntryState, UndoFailed, undo, undoing
 from tests.deadlines import soon
 from tests.unit.harness.journalled_bench import Bench
-from tests.unit.harness.sim_rack import BASELINE, RestoringPhy
+from tests.unit.harness.sim_rack import BASELINE, RestoringPhy, SimPart
 
 
 def test_the_key_to_mend_is_on_disk_before_the_part_breaks(bench: Bench) -> None:
@@ -98,6 +99,24 @@ def test_what_was_told_to_mend_and_did_not_is_named_and_keeps_standing(bench: Be
     assert len(raised.value.problems) == 1
     assert bench.rack.parts["switch_port:101"].broken == {}
     assert [entry.resource for entry in bench.journal.standing("bench")] == ["drive:d01"]
+
+
+def test_what_cannot_be_mended_keeps_nothing_else_of_its_part_from_it(bench: Bench) -> None:
+    class Stubborn(SimPart):
+        """A part that mends all but what stands under one key."""
+
+        def mend(self, key: str, deadline: Deadline) -> None:
+            if key == "stuck":
+                raise LabError("its drive is gone")
+            super().mend(key, deadline)
+
+    part = bench.rack.parts["server:srv1"] = Stubborn("crash", "hang")
+    for key, kind in {"first": "hang", "stuck": "crash", "last": "hang"}.items():
+        bench.acting.breakable["server:srv1"].break_as(key, {"kind": kind}, bench.deadline)
+    outcome = undo(bench.journal.standing("bench"), bench.rack.equipment, bench.journal, bench.deadline)
+    assert outcome.problems == ("server:srv1: its drive is gone",)
+    assert set(part.broken) == {"stuck"}
+    assert [entry.inverse for entry in bench.journal.standing("bench")] == [(MendPart("stuck"),)]
 
 
 def test_a_part_the_lab_no_longer_has_is_named(bench: Bench) -> None:

@@ -48,6 +48,7 @@ _WAYS_IN = frozenset({PartKind.CONTROL, PartKind.BMC, PartKind.NETWORK})
 _BEHIND_PORTS = frozenset({PartKind.DRIVE, PartKind.SLOT, PartKind.PHY})
 # Their server is asked for each of them.
 _ON_SERVERS = frozenset({PartKind.NETWORK, PartKind.SLOT, PartKind.PHY})
+_SILENCE = (NotConnected, DeadlineExceeded)
 
 
 @dataclass(frozen=True)
@@ -263,12 +264,18 @@ class _Undoing:
         return found
 
     @contextmanager
-    def _problems_of(self, entries: Sequence[Entry], what: str) -> Iterator[None]:
-        """Leave ``entries``, because of the error of the bench or of a tool that the block ends with."""
+    def _problems_of(self, entries: Sequence[Entry], what: str, but: tuple[type[LabError], ...] = ()) -> Iterator[None]:
+        """Leave ``entries`` because of the error of the bench or of a tool that the block ends with, or an earlier.
+
+        Errors of the types ``but`` are raised.
+        """
         try:
             yield
+        except but:
+            raise
         except RackloopError as error:
-            self.left.update((entry.id, f"{what}: {error}") for entry in entries)
+            for entry in entries:
+                self.left.setdefault(entry.id, f"{what}: {error}")
 
     def _share(self, of: int = 1) -> Deadline:
         """The end of an equal share, of so many, of the time that mending has."""
@@ -294,19 +301,15 @@ class _Undoing:
                     if on_server := not is_late and asked != name:
                         self._require_answer(name)
                     self._mend(name, entries, self._share(1 if on_server else left))
-                except (NotConnected, DeadlineExceeded) as error:
+                except _SILENCE as error:
                     self.silent[asked] = error
                     raise
 
     def _require_answer(self, name: str) -> None:
         """Return where a part's server tells in time what stands, or why it cannot: mending may need less."""
-        try:
-            if (part := self.equipment.breakable.get(name)) is not None:
+        if (part := self.equipment.breakable.get(name)) is not None:
+            with self._problems_of((), name, _SILENCE):
                 part.standing(self.deadline.sooner(_ANSWER_S))
-        except (NotConnected, DeadlineExceeded):
-            raise
-        except RackloopError:
-            return
 
     def _mend(self, resource: str, entries: Sequence[Entry], deadline: Deadline) -> None:
         part = self.equipment.breakable.get(resource)
@@ -316,13 +319,15 @@ class _Undoing:
             made = (entry.what for entry in entries)
             part.recall({act.key: act.fault for act in made if isinstance(act, acts.BreakPart)})
         for entry in entries:
-            for act in entry.inverses(acts.MendPart):
-                part.mend(act.key, deadline)
+            # One that cannot be mended keeps nothing else from it; a part that is silent is not asked again now.
+            with self._problems_of([entry], resource, _SILENCE):
+                for act in entry.inverses(acts.MendPart):
+                    part.mend(act.key, deadline)
         standing = part.standing(deadline)
         for entry in entries:
             if kept := [act.key for act in entry.inverses(acts.MendPart) if act.key in standing]:
                 fault = standing[kept[0]].get("kind", "fault")
-                self.left[entry.id] = f"{resource}: its {fault} was told to end and did not; look at it"
+                self.left.setdefault(entry.id, f"{resource}: its {fault} was told to end and did not; look at it")
 
     def _set_power(self, name: str, *, on: bool) -> None:
         port, deadline = self.equipment.power.get(name), self.deadline
