@@ -12,8 +12,10 @@ from rackloop.abilities import Applied, FabricFilter, LiveMap, PortState
 from rackloop.clock import Deadline
 from rackloop.errors import DeadlineExceeded, NotConnected, ToolError
 from rackloop.portmap import MapChange, Open, Partial, PortMap
+from rackloop.safety.undo import undo
+from tests.deadlines import soon
 from tests.unit.harness.journalled_bench import Bench
-from tests.unit.harness.sim_rack import BASELINE, SimPart, SimRegister
+from tests.unit.harness.sim_rack import BASELINE, SimOutlet, SimPart, SimRegister
 
 HEAL_S = 630.0
 """The time that a physical rack's heal has: that of a boot, and half a minute."""
@@ -196,6 +198,36 @@ def test_a_drive_whose_servers_do_not_all_answer_leaves_the_others_their_share(
     srv1.answers = False
     bench.heal(HEAL_S)
     assert standing(bench) == {"drive:d02"}
+
+
+def test_a_dead_controller_leaves_the_other_ports_the_parts_and_the_map_their_time(bench: Bench, srv1: Server) -> None:
+    class Controlled(SimOutlet):
+        """A power port that is off, whose controller is asked each time; turning it on takes a minute."""
+
+        def __init__(self, controller: Server) -> None:
+            super().__init__()
+            self.on = False
+            self.controller = controller
+
+        def is_on(self, deadline: Deadline) -> bool:
+            self.controller.question(deadline)
+            return super().is_on(deadline)
+
+        def turn_on(self, deadline: Deadline) -> None:
+            take(60.0, deadline)
+            super().turn_on(deadline)
+
+    controllers = {name: Server() for name in ("srv2", "srv1")}
+    broken(bench, server_srv1=CrashedServer(srv1, takes_s=100.0))
+    bench.acting.fabric.apply(Partial(PortMap.of([(1, 108)])), bench.deadline)
+    for name, controller in controllers.items():
+        bench.acting.power[name].turn_off(bench.deadline)
+        bench.rack.outlets[name] = Controlled(controller)
+    controllers["srv1"].answers = False
+    outcome = undo(bench.journal.standing("bench"), bench.rack.equipment, bench.journal, soon(HEAL_S, bench.clock))
+    assert outcome.problems == ("power port srv1: its SSH did not answer in time; is it hung?",)
+    assert standing(bench) == {"srv1"}
+    assert (bench.rack.outlets["srv2"].on, bench.switch.live) == (True, BASELINE)
 
 
 def test_a_part_that_cannot_say_what_stands_is_mended_all_the_same(bench: Bench) -> None:

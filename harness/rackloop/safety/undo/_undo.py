@@ -177,12 +177,16 @@ class _Undoing:
         self.deadline.sooner(_FOUND_S if moved else 0.0).poll(try_each, operator.not_, every_s=_LOOK_S)
 
     def restore_power(self) -> None:
-        """Give each power port the state back that it had before the first of its entries."""
-        for name, entries in self._by_resource(acts.RestorePower).items():
+        """Give each power port the state back that it had before the first of its entries.
+
+        In turn, for two may be one outlet, or one feed the other's box; each, and each broken part, has an equal share.
+        """
+        ports, parts = self._by_resource(acts.RestorePower), len(self._by_resource(acts.MendPart))
+        for left, (name, entries) in zip(range(len(ports) + parts, parts, -1), ports.items(), strict=True):
             self.check()
             (act,) = entries[-1].inverses(acts.RestorePower)
             with self._problems_of(entries, f"power port {name}"):
-                self._set_power(name, on=act.on)
+                self._set_power(name, self._share(left), on=act.on)
 
     def restore_boot_map(self) -> None:
         """Give the switch its power-on map back."""
@@ -329,9 +333,8 @@ class _Undoing:
                 fault = standing[kept[0]].get("kind", "fault")
                 self.left.setdefault(entry.id, f"{resource}: its {fault} was told to end and did not; look at it")
 
-    def _set_power(self, name: str, *, on: bool) -> None:
-        port, deadline = self.equipment.power.get(name), self.deadline
-        if port is None:
+    def _set_power(self, name: str, deadline: Deadline, *, on: bool) -> None:
+        if (port := self.equipment.power.get(name)) is None:
             raise LabError("the lab has no power port of this name any more; switch it by hand")
         if port.is_on(deadline) == on:
             return
