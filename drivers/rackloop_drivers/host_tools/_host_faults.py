@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 from urllib.parse import quote, unquote
 
 from rackloop.abilities import Host
@@ -47,7 +47,8 @@ exit 0
 """
 # A session and a command take this even on a quick server while others use it.
 _LEAST_ANSWER_S = 5.0
-_UNREADABLE = "unreadable"
+
+_ByKey: TypeAlias = dict[str, dict[str, Any]]
 
 
 class Breaking(Protocol):
@@ -137,11 +138,10 @@ class HostFaults:
     def standing(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
         """The faults that a note tells of and the server confirms, by key, and those whose note cannot be read.
 
-        One of which the server cannot tell whether it stands, as its drive is gone, is ``unreadable`` too, and says
-        ``why``. Raises NotConnected, DeadlineExceeded and other LabErrors where the server cannot be asked at all.
+        One of which the server cannot tell whether it stands, as its drive is gone, is ``unreadable`` too. Each such
+        says ``why``. Raises NotConnected, DeadlineExceeded and other LabErrors where the server cannot be asked at all.
         """
-        notes, files = self._notes(deadline)
-        unreadable = {key: {"kind": _UNREADABLE, "note": file} for key, file in files.items()}
+        notes, unreadable = self._notes(deadline)
         confirmed: dict[str, Mapping[str, Any]] = {}
         for key, note in notes.items():
             try:
@@ -150,8 +150,7 @@ class HostFaults:
             except (NotConnected, DeadlineExceeded):
                 raise
             except RackloopError as error:
-                file = f"{self._folder}/{_file_name(key)}"
-                unreadable[key] = {"kind": _UNREADABLE, "note": file, "why": str(error)}
+                unreadable[key] = _unreadable(f"{self._folder}/{_file_name(key)}", str(error))
         return confirmed | unreadable
 
     def _start(self, note: Mapping[str, Any], deadline: Deadline) -> None:
@@ -176,10 +175,10 @@ class HostFaults:
         """Whether the thing is broken once, for both, until neither stands."""
         return dict(one) == dict(other) if self._add_up else bool(one["kind"] == other["kind"])
 
-    def _notes(self, deadline: Deadline, of: str | None = None) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-        """The notes by their keys, and the files of those that cannot be read. Raises LabError where ``of`` is one."""
-        notes: dict[str, dict[str, Any]] = {}
-        unreadable: dict[str, str] = {}
+    def _notes(self, deadline: Deadline, of: str | None = None) -> tuple[_ByKey, _ByKey]:
+        """The notes, and the faults for those that cannot be read. Raises LabError where that of ``of`` is one."""
+        notes: _ByKey = {}
+        unreadable: _ByKey = {}
         for line in filter(None, self._sh(_READ, self._folder, deadline=deadline).splitlines()):
             name, _, text = line.partition(" ")
             key, file = unquote(name.removesuffix(".json")), f"{self._folder}/{name}"
@@ -188,11 +187,11 @@ class HostFaults:
                 # What is not there is found now, not when it is needed.
                 notes[key] = {**note, "fault": {**note["fault"], "kind": note["fault"]["kind"]}}
             except (ValueError, KeyError, TypeError) as error:
-                unreadable[key] = file
+                why = f"the note {file} cannot be read: {text[:80]!r}"
+                unreadable[key] = _unreadable(file, why)
                 if key == of:
                     raise LabError(
-                        f"{self._host.name}: the note {file} cannot be read: {text[:80]!r}; look at what it says, "
-                        "mend that by hand, and remove it"
+                        f"{self._host.name}: {why}; look at what it says, mend that by hand, and remove it"
                     ) from error
         return notes, unreadable
 
@@ -252,6 +251,11 @@ def require_key(key: str) -> None:
 def missing_tool(host: Host, program: str) -> ToolError:
     """The error that names the package to install on a server."""
     return ToolError(f"{program} was not found on {host.name}: install its package {_PACKAGES[program]} there")
+
+
+def _unreadable(file: str, why: str) -> dict[str, Any]:
+    """The fault that stands where a note, in ``file``, does not say whether one does."""
+    return {"kind": "unreadable", "note": file, "why": why}
 
 
 def _file_name(key: str) -> str:

@@ -115,7 +115,8 @@ def _unexplained(
         part = Part.of_resource(name)
         for key, fault in faults.items():
             if name in breakable and part.kind is not PartKind.CABLING and (part, key) not in explained:
-                yield name, key, str(fault.get("kind"))
+                why = f" ({fault['why']})" if "why" in fault else ""
+                yield name, key, f"{fault.get('kind')}{why}"
 
 
 def _power_problem(name: str, port: PowerPort, deadline: Deadline) -> str | None:

@@ -115,7 +115,8 @@ def test_a_note_that_cannot_be_read_blocks_its_own_key_alone(folder: Path, text:
     half = folder / "faults/lamp/run%2F2.json"
     half.write_text(text)
     note = "/var/lib/rackloop/faults/lamp/run%2F2.json"
-    assert part.standing(soon()) == {"run/1": {"kind": "out"}, "run/2": {"kind": "unreadable", "note": note}}
+    why = f"the note {note} cannot be read: {text.replace(chr(10), ' ')!r}"
+    assert part.standing(soon()) == {"run/1": OUT, "run/2": {"kind": "unreadable", "note": note, "why": why}}
     with pytest.raises(LabError, match="cannot be read"):
         part.mend("run/2", soon())
     part.mend("run/1", soon())

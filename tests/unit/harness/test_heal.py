@@ -173,6 +173,14 @@ def test_faults_of_a_real_rack_that_no_entry_explains_are_named_and_not_touched(
     assert bench.rack.parts["drive:d01"].broken
 
 
+def test_a_note_that_cannot_be_read_is_named_with_the_reason(bench: Bench) -> None:
+    bench.lab = bench.lab.model_copy(update={"kind": LabKind.VIRTUAL})
+    bench.rack.parts["drive:d01"].broken["k"] = {"kind": "unreadable", "why": "drive RL000001 is gone"}
+    assert bench.heal().problems == (
+        "drive:d01 has the fault unreadable (drive RL000001 is gone), which is not in the journal; clear it by hand",
+    )
+
+
 def test_a_register_that_cannot_be_read_is_named_and_the_rest_is_healed(bench: Bench) -> None:
     bench.acting.fabric.apply(Open(frozenset({1})), bench.deadline)
     bench.rack.register.is_silent = True

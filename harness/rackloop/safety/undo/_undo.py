@@ -190,8 +190,7 @@ class _Undoing:
 
     def restore_boot_map(self) -> None:
         """Give the switch its power-on map back."""
-        changed = [entry for entry in self.entries if entry.inverses(acts.RestoreBootMap)]
-        if not changed:
+        if not (changed := [entry for entry in self.entries if entry.inverses(acts.RestoreBootMap)]):
             return
         (act,) = changed[-1].inverses(acts.RestoreBootMap)
         wanted, fabric, deadline = act.pairs.without(self.hidden), self.equipment.fabric, self.deadline
@@ -204,8 +203,7 @@ class _Undoing:
 
     def restore_map(self) -> None:
         """Give the ports whose circuits were changed theirs back, all in one change."""
-        changed = [entry for entry in self.entries if entry.map_changes]
-        if not changed:
+        if not (changed := [entry for entry in self.entries if entry.map_changes]):
             return
         with self._problems_of(changed, "port map"):
             wrong, reason = self._apply_restored(changed)
