@@ -221,7 +221,11 @@ class HostRegister:
         return frozenset(self._parts)
 
     def standing(self, deadline: Deadline) -> dict[str, dict[str, Mapping[str, Any]]]:
-        """The faults that the notes on the server tell of and its equipment confirms, by part and key."""
+        """The faults that the notes on the server tell of and its equipment confirms, by part and key.
+
+        Raises NotConnected where the server does not answer, as one that hangs, and DeadlineExceeded where a drive
+        of it does not.
+        """
         found = {name: self._parts[name].standing(deadline) for name in self._noted(deadline) if name in self._parts}
         return {name: faults for name, faults in found.items() if faults}
 
@@ -231,8 +235,11 @@ class HostRegister:
         try:
             listed = self._host.run(argv, deadline.sooner(self._answer_s))
         except LabError:
-            self._host.reconnect(deadline)
-            listed = self._host.run(argv, deadline)
+            try:
+                self._host.reconnect(deadline)
+                listed = self._host.run(argv, deadline)
+            except DeadlineExceeded as error:
+                raise NotConnected(str(error)) from error
         return [unquote(name) for name in dict.fromkeys(listed.stdout.splitlines())]
 
 

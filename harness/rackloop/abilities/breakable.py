@@ -34,7 +34,10 @@ class RecallsFaults(Protocol):
 
 @runtime_checkable
 class FaultRegister(Protocol):
-    """Says at once the faults that stand on many breakable ``parts``, by their names and keys; the others are well."""
+    """Says at once the faults that stand on many breakable ``parts``, by their names and keys; the others are well.
+
+    ``standing`` raises NotConnected where nothing answers that could say it.
+    """
 
     @property
     def parts(self) -> frozenset[str]: ...

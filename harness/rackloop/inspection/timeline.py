@@ -1,4 +1,4 @@
-"""Evidence from many clocks on one time base: how far each clock is from the run's, and one sorted timeline.
+"""Evidence from many clocks on one time base: how far each clock is from the run's, and lines with their moments.
 
 A foreign clock is read between two stamps of the run's clock, so what it showed is known to lie
 between them (Marzullo, Owicki: "Maintaining the Time in a Distributed System", 1983: intersect the intervals).
@@ -6,7 +6,7 @@ between them (Marzullo, Owicki: "Maintaining the Time in a Distributed System", 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -87,32 +87,3 @@ class Source:
     def left_out(self) -> int:
         """The number of its lines that are not in the timeline."""
         return sum(gap.lines for gap in self.gaps)
-
-
-@dataclass(frozen=True)
-class Timeline:
-    """The evidence on ``test``, from ``began_ns`` to ``ended_ns`` of the run's clock.
-
-    ``lab`` is the lab's name for people. Lines are sorted by time, those of one moment in the order they were given;
-    lines without a time stand last.
-    """
-
-    test: str
-    lab: str
-    began_ns: int
-    ended_ns: int
-    lines: tuple[EvidenceLine, ...]
-    sources: tuple[Source, ...]
-
-
-def merge(
-    test: str, lab: str, began_ns: int, ended_ns: int, lines: Iterable[EvidenceLine], sources: Iterable[Source]
-) -> Timeline:
-    """One timeline of these lines. What was certainly over before the test began is not about it."""
-    kept = [line for line in lines if line.at_ns is None or line.at_ns + line.error_ns >= began_ns]
-    return Timeline(test, lab, began_ns, ended_ns, tuple(sorted(kept, key=by_time)), tuple(sources))
-
-
-def by_time(line: EvidenceLine) -> tuple[bool, int]:
-    """The order of lines: those without a moment stand last."""
-    return line.at_ns is None, line.at_ns or 0

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rackloop.abilities import Breakable, Drive, FaultRegister, Host, PowerPort
-from rackloop.errors import DeadlineExceeded, LabError, NameUnknown, NotConnected, NotSupported, RackloopError
+from rackloop.errors import LabError, NameUnknown, NotConnected, NotSupported, RackloopError
 from rackloop.lab import Part, PartKind, Parts, mismatches, once_online
 from rackloop.record.acts import MendPart
 
@@ -59,8 +59,9 @@ def mend_unexplained(
             # The server itself is asked as well, and says so.
             continue
         except RackloopError as error:
-            servers = {Part.of_resource(name).server_name for name in register.parts}
-            if isinstance(error, (NotConnected, DeadlineExceeded)) and len(servers) == 1 and (server := servers.pop()):
+            # A register of a server has drives too, which name none.
+            servers = {Part.of_resource(name).server_name for name in register.parts} - {None}
+            if isinstance(error, NotConnected) and len(servers) == 1 and (server := servers.pop()):
                 silent.add(server)
                 problems.append(_silent(lab, server, error))
             else:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackloop.inspection.timeline import ClockOffset, ClockReading, EvidenceLine, merge, offset_of
+from rackloop.inspection.timeline import ClockOffset, ClockReading, EvidenceLine, offset_of
+from rackloop_fixtures.supervision.evidence_timeline import merge
 
 MOMENTS = st.integers(min_value=0, max_value=10**15)
 LINES = st.lists(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from rackloop.clock import Deadline
-from rackloop.errors import NotConnected
+from rackloop.errors import DeadlineExceeded, NotConnected
 from rackloop.safety import heal
 from tests.unit.harness.journalled_bench import Bench
 from tests.unit.harness.looked_at import Looked
@@ -42,11 +42,27 @@ def test_a_server_that_is_waited_for_takes_no_time_from_those_that_answer(bench:
             bench.clock.advance(deadline.remaining_s())
             raise NotConnected("Connection refused")
 
-    of_srv2 = SimPart("slot_power_off", name="srv2/p0")
-    equipment = replace(bench.rack.equipment, server_registers=(Silent({"slot:srv2/p0": of_srv2}),))
+    of_srv2 = {"slot:srv2/p0": SimPart("slot_power_off", name="srv2/p0"), "drive:d03": SimPart("media_error")}
+    equipment = replace(bench.rack.equipment, server_registers=(Silent(of_srv2),))
     looked = Looked(bench)
     deadline = Deadline.after(bench.clock, 60)
     report = heal(bench.lab, bench.journal, equipment, bench.clock, deadline, look_at=looked, thorough=True)
     (silent,) = report.problems
     assert silent.startswith("server srv2 does not answer: Connection refused; start it anew")
     assert set(looked.asked) == {"srv1", "d01", "d02"}, "what was waited for is not asked again, nor the drives it has"
+
+
+def test_a_server_whose_drive_hangs_is_not_called_silent(bench: Bench) -> None:
+    class Hangs(SimRegister):
+        """The register of a server that answers, one of whose drives does not."""
+
+        def standing(self, deadline: Deadline) -> dict[str, dict[str, Mapping[str, Any]]]:
+            raise DeadlineExceeded("smartctl did not end")
+
+    of_srv2 = {"slot:srv2/p0": SimPart("slot_power_off", name="srv2/p0"), "drive:d03": SimPart("media_error")}
+    equipment = replace(bench.rack.equipment, server_registers=(Hangs(of_srv2),))
+    looked = Looked(bench)
+    deadline = Deadline.after(bench.clock, 60)
+    report = heal(bench.lab, bench.journal, equipment, bench.clock, deadline, look_at=looked, thorough=True)
+    assert report.problems == ("the faults that stand cannot be read: smartctl did not end",)
+    assert set(looked.asked) >= {"srv2", "d03", "d04"}

@@ -9,7 +9,7 @@ import pytest
 
 from rackloop.abilities import PortState
 from rackloop.clock import Deadline
-from rackloop.errors import DeadlineExceeded
+from rackloop.errors import DeadlineExceeded, LabError
 from rackloop.safety.undo import Outcome, journalled, undo
 from tests.deadlines import soon
 from tests.unit.harness.journalled_bench import Bench
@@ -23,6 +23,7 @@ class Phys(RestoringPhy):
         super().__init__(switch)
         self.switch = switch
         self.silent: set[int] = set()
+        self.gone: set[int] = set()
 
     def require(self, ports: Collection[int], deadline: Deadline) -> None:
         if self.silent.intersection(ports):
@@ -32,6 +33,8 @@ class Phys(RestoringPhy):
 
     def restore(self, ports: Collection[int], deadline: Deadline) -> None:
         self.require(ports, deadline)
+        if self.gone.intersection(ports):
+            raise LabError("no PHY leads there now")
         self.restored.append(tuple(sorted(ports)))
         self.switch.drops = [drop for drop in self.switch.drops if not set(drop[0]) & set(ports)]
 
@@ -112,3 +115,13 @@ def test_a_port_that_stays_dark_is_told_once(bench: Bench, rack: Rack) -> None:
     assert problem == "ports 1 have no signal; look at the cables and at what they lead to"
     assert rack.phys.restored == [(1,)]
     assert bench.clock.now_ns() < 13_000_000_000
+
+
+def test_a_port_that_is_not_found_keeps_no_other_of_its_drop_dark(bench: Bench, rack: Rack) -> None:
+    phy = journalled(bench.rack.equipment, bench.recorder).phy
+    assert phy
+    phy.drop([1, 2], 3600.0, bench.deadline, request_id=1)
+    rack.phys.gone = {2}
+    assert undone(bench).problems == ("signal of ports 1, 2: no PHY leads there now",)
+    assert rack.phys.restored == [(1,)]
+    assert dropped(bench) == {1, 2}

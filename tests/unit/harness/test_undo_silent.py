@@ -38,15 +38,24 @@ class Hurried(FabricFilter):
 
 
 class Server:
-    """A server that ``answers``, or hangs: a question to it takes all the time that it is given."""
+    """A server that ``answers``, or hangs: a question to it takes all the time that it is given.
+
+    From ``boots_s`` before it ``answers_at_ns`` it refuses connections.
+    """
+
+    boots_s = 100.0
 
     def __init__(self) -> None:
         self.answers = True
+        self.answers_at_ns: int | None = None
         self.asked = 0
 
     def question(self, deadline: Deadline) -> None:
         self.asked += 1
-        if not self.answers:
+        if self.answers_at_ns is not None:
+            if deadline.clock.now_ns() < self.answers_at_ns:
+                raise NotConnected("connection refused")
+        elif not self.answers:
             deadline.clock.sleep_until_ns(deadline.at_ns)
             raise DeadlineExceeded("its SSH did not answer in time; is it hung?")
         require_time(deadline)
@@ -71,7 +80,7 @@ class OnServer(SimPart):
 
 
 class CrashedServer(SimPart):
-    """A server that answers again once it was mended, which ``takes_s``."""
+    """A server whose power is cut and given back, which ``takes_s``; its boot is not waited for."""
 
     def __init__(self, server: Server, takes_s: float) -> None:
         super().__init__("crash")
@@ -80,8 +89,17 @@ class CrashedServer(SimPart):
 
     def mend(self, key: str, deadline: Deadline) -> None:
         take(self.takes_s, deadline)
-        self.server.answers = True
+        self.server.answers_at_ns = deadline.clock.now_ns() + round(self.server.boots_s * 1e9)
         super().mend(key, deadline)
+
+
+class DeadDrive(OnServer):
+    """A slot whose drive does not come, on a server that answers."""
+
+    def mend(self, key: str, deadline: Deadline) -> None:
+        self.server.question(deadline)
+        deadline.clock.sleep_until_ns(deadline.at_ns)
+        raise DeadlineExceeded("the drive did not come in time; look at dmesg")
 
 
 class OfServer(SimRegister):
@@ -92,7 +110,10 @@ class OfServer(SimRegister):
         self.server = server
 
     def standing(self, deadline: Deadline) -> dict[str, dict[str, Mapping[str, Any]]]:
-        self.server.question(deadline)
+        try:
+            self.server.question(deadline)
+        except DeadlineExceeded as error:
+            raise NotConnected(str(error)) from error
         return super().standing(deadline)
 
 
@@ -163,10 +184,19 @@ def test_a_hung_server_takes_no_time_from_the_others_and_from_the_map(bench: Ben
 
 
 def test_a_server_keeps_the_time_to_boot_and_what_is_on_it_is_mended_then(bench: Bench, srv1: Server) -> None:
-    broken(bench, server_srv1=CrashedServer(srv1, takes_s=590.0), slot_srv1_p0=OnServer(srv1, "removed"))
+    broken(bench, server_srv1=CrashedServer(srv1, takes_s=380.0), slot_srv1_p0=OnServer(srv1, "removed"))
     srv1.answers = False
     assert bench.heal(HEAL_S).is_healed
     assert standing(bench) == set()
+
+
+def test_a_drive_that_does_not_come_keeps_nothing_else_on_its_server_broken(bench: Bench, srv1: Server) -> None:
+    dead = DeadDrive(srv1, "removed")
+    broken(bench, slot_srv1_p1=OnServer(srv1, "slot_power_off", takes_s=60.0), phy_srv1_p2=OnServer(srv1, "disabled"))
+    broken(bench, slot_srv1_p0=dead)
+    report = bench.heal(HEAL_S)
+    assert standing(bench) == {"slot:srv1/p0"}
+    assert report.problems[0] == "slot:srv1/p0: the drive did not come in time; look at dmesg"
 
 
 def test_a_server_that_refuses_connections_is_asked_for_the_first_of_its_parts_alone(bench: Bench) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from rackloop.abilities import (
@@ -36,6 +36,8 @@ _FOUND_S = 30.0
 _LOOK_S = 0.25
 # The time for a server to say what stands; one that is slower is asked again at the end, when it delays nothing else.
 _ANSWER_S = 15.0
+# The time of who is slow: a drive that spins up, a server that is asked again.
+_SLOW_S = 60.0
 # Kept of the time, or half of it where that is less, for the map, the signals, and for what heal does besides.
 LAST_S = 20.0
 # SAS 3.0 links may train for a second; what is dark after five stays dark.
@@ -160,21 +162,25 @@ class _Undoing:
     def mend_late(self) -> None:
         """Mend what could not be while the map had another drive there, or its server did not answer.
 
-        Each is tried in turn, so that one that is not found for another reason takes no time from the others.
+        Each is tried in turn, so that one that is not found for another reason takes no time from the others. Those on
+        a server that was given a new start are tried until it has booted.
         """
         moved = any(entry.map_changes and entry.id not in self.left for entry in self.entries)
         silent = frozenset(self.silent)
+        found_by = self.deadline.sooner(_FOUND_S if moved else 0.0)
         there = self.equipment.breakable
         parts = {name: its for name, its in self._by_resource(acts.MendPart).items() if name in there}
+        started = {Part.of_resource(name).server_name for name in parts if _kind(name) is PartKind.SERVER}
 
         def try_each() -> list[str]:
             again = [name for name, its in parts.items() if any(entry.id in self.left for entry in its)]
             late = [name for name in again if _asked_of(name) in silent or (moved and _kind(name) in _BEHIND_PORTS)]
             self.silent.clear()
             self._mend_each(late, is_late=True)
-            return [name for name in late if any(entry.id in self.left for entry in parts[name])]
+            left = [name for name in late if any(entry.id in self.left for entry in parts[name])]
+            return [name for name in left if _asked_of(name) in started or not found_by.is_over()]
 
-        self.deadline.sooner(_FOUND_S if moved else 0.0).poll(try_each, operator.not_, every_s=_LOOK_S)
+        self._share().poll(try_each, operator.not_, every_s=_LOOK_S)
 
     def restore_power(self) -> None:
         """Give each power port the state back that it had before the first of its entries.
@@ -222,7 +228,7 @@ class _Undoing:
             if end_ns > soon_ns and isinstance(phy, SignalRestorer):
                 # Those that were taken down, also where nothing was joined to them that would come up again.
                 with self._problems_of([entry], f"signal of ports {_listed(act.ports)}"):
-                    phy.restore(acts.touched_ports(entry.what, [act]), self._share(left))
+                    _restore_signal(phy, sorted(acts.touched_ports(entry.what, [act])), self._share(left))
             elif end_ns >= deadline.at_ns:
                 seconds, down = (end_ns - deadline.clock.now_ns()) / 1e9, _listed(act.ports)
                 self.left[entry.id] = f"ports {down} are without signal for {seconds:.0f} s more; undo it then"
@@ -285,9 +291,9 @@ class _Undoing:
         return self.deadline.sooner((left_s - min(LAST_S, left_s / 2)) / of)
 
     def _mend_each(self, names: list[str], *, is_late: bool = False) -> None:
-        """Mend parts: first those on servers that answer, whose drives may have to spin up, last what has to boot.
+        """Mend parts: first those on servers that answer, last what has to boot; a silent server is asked for one part.
 
-        Each other has an equal share of the time; so do all that ``is_late``. A silent server is asked for one part.
+        Each has an equal share of the time, or as long as a drive may take to spin up.
         """
         entries_of = self._by_resource(acts.MendPart)
         names.sort(key=lambda name: (_kind(name) is PartKind.SERVER, _asked_of(name) == name))
@@ -297,21 +303,28 @@ class _Undoing:
             for entry in entries:
                 self.left.pop(entry.id, None)
             with self._problems_of(entries, name):
+                self._require_answer(name, self._share().sooner(_SLOW_S if is_late else _ANSWER_S))
                 try:
-                    if (error := self.silent.get(asked)) is not None:
-                        raise error
-                    if on_server := not is_late and asked != name:
-                        self._require_answer(name)
-                    self._mend(name, entries, self._share(1 if on_server else left))
+                    slow_by, share = self._share().sooner(_SLOW_S), self._share(left)
+                    self._mend(name, entries, share if asked == name or share.at_ns > slow_by.at_ns else slow_by)
                 except _SILENCE as error:
-                    self.silent[asked] = error
+                    # A drive may be late on a server that answers, which is asked again for the next part.
+                    if asked == name or isinstance(error, NotConnected):
+                        self.silent[asked] = error
                     raise
 
-    def _require_answer(self, name: str) -> None:
+    def _require_answer(self, name: str, deadline: Deadline) -> None:
         """Return where a part's server tells in time what stands, or why it cannot: mending may need less."""
-        if (part := self.equipment.breakable.get(name)) is not None:
-            with self._problems_of((), name, _SILENCE):
-                part.standing(self.deadline.sooner(_ANSWER_S))
+        asked, part = _asked_of(name), self.equipment.breakable.get(name)
+        try:
+            if asked in self.silent:
+                raise self.silent[asked]
+            if asked != name and part is not None:
+                with self._problems_of((), name, _SILENCE):
+                    part.standing(deadline)
+        except _SILENCE as error:
+            self.silent[asked] = error
+            raise
 
     def _mend(self, resource: str, entries: Sequence[Entry], deadline: Deadline) -> None:
         part = self.equipment.breakable.get(resource)
@@ -371,6 +384,17 @@ class _Undoing:
             began_ns = self.deadline.clock.now_ns()
         lasts_ms: float = sum(act.lasts_ms for act in entry.inverses(acts.SettleSignal))
         return began_ns + round(lasts_ms * 1e6)
+
+
+def _restore_signal(phy: SignalRestorer, ports: Sequence[int], deadline: Deadline) -> None:
+    """Give ports their signal back, each by itself where one, as it cannot be found, keeps the others from theirs."""
+    try:
+        phy.restore(ports, deadline.sooner(deadline.remaining_s() / 2))
+    except RackloopError:
+        for left, port in zip(range(len(ports), 0, -1), ports if len(ports) > 1 else (), strict=False):
+            with suppress(RackloopError):
+                phy.restore([port], deadline.sooner(deadline.remaining_s() / left))
+        raise
 
 
 def _kind(resource: str) -> PartKind:
