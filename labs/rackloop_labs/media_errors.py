@@ -67,8 +67,25 @@ class MediaErrorsOfDrive:
         self._noted_at.pop(key, None)
 
     def standing(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
-        """The faults that any server has a note of, and the drive confirms, by key."""
-        return {key: fault for each in self._noting.values() for key, fault in each.standing(deadline).items()}
+        """The faults that any server has a note of, and the drive confirms, by key.
+
+        A server that does not say keeps nothing from being told of the others: it is told as a fault of the kind
+        ``unreadable``, with ``why``, under ``#`` and its name, and under each key that this object had noted there.
+        Raises LabError where none says.
+        """
+        standing: dict[str, Mapping[str, Any]] = {}
+        silent: dict[str, LabError] = {}
+        for left, (server, faults) in zip(range(len(self._noting), 0, -1), self._noting.items(), strict=True):
+            try:
+                standing |= faults.standing(deadline.sooner(deadline.remaining_s() / left))
+            except LabError as error:
+                silent[server] = error
+        if len(silent) == len(self._noting):
+            raise next(iter(silent.values()))
+        for server, silence in silent.items():
+            noted = [key for key, noted_at in self._noted_at.items() if noted_at == server]
+            standing |= {key: {"kind": "unreadable", "why": str(silence)} for key in (f"#{server}", *noted)}
+        return standing
 
 
 class RackMediaErrors:
