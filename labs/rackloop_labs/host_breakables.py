@@ -26,6 +26,12 @@ def host_breakables(
     """The parts of :func:`~rackloop_labs.host_parts.host_parts`, by name. With a switch ``live`` says its map now."""
     from rackloop_drivers.host_tools import HostFaults
 
+    add_up: frozenset[str] = frozenset()
+    if runs_kernels(lab):
+        from rackloop_drivers.drive import ERASING
+
+        # A switch may have given the place to another drive since one was left to erase itself there.
+        add_up = frozenset({ERASING})
     broken: dict[str, HostFaults] = {}
     for each in host_parts(lab):
         name, make = str(each.part), _making(lab, hosts[each.server], each)
@@ -36,7 +42,7 @@ def host_breakables(
             from rackloop_labs.live_port import AtLivePort
 
             breaking = AtLivePort(lab, each, live, make)
-        broken[name] = HostFaults(hosts[each.server], name, breaking)
+        broken[name] = HostFaults(hosts[each.server], name, breaking, add_up=add_up)
     return broken | _of_whole_servers(hosts) if runs_kernels(lab) else broken
 
 
@@ -101,8 +107,9 @@ def _of_whole_servers(hosts: Mapping[str, SshHost]) -> dict[str, HostFaults]:
     for server, host in hosts.items():
         network, whole = str(Part(PartKind.NETWORK, server)), str(Part.server(server))
         parts[network] = HostFaults(host, network, HostPartition(host))
+        breaking = FaultDispatcher(HostHang(host), HostArrays(host))
         # An array beside another is one of its own.
-        parts[whole] = HostFaults(host, whole, FaultDispatcher(HostHang(host), HostArrays(host)), add_up=True)
+        parts[whole] = HostFaults(host, whole, breaking, add_up=breaking.kinds)
     return parts
 
 

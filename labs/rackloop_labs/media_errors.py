@@ -115,7 +115,7 @@ class RackMediaErrors:
         name, sector_bytes = str(Part.drive(drive)), self._lab.drives[drive].traits.sector_bytes
         errors = MediaErrors(drive, sector_bytes, partial(self._reached, drive))
         servers = self._hosts if self._live is not None else [server for server, _ in fixed_places(self._lab, drive)]
-        noting = {server: HostFaults(self._hosts[server], name, errors, add_up=True) for server in servers}
+        noting = {server: HostFaults(self._hosts[server], name, errors, add_up=errors.kinds) for server in servers}
         for server, faults in noting.items():
             self.on_server[server][name] = faults
         return MediaErrorsOfDrive(noting, lambda deadline: self._place(drive, deadline)[0])

@@ -75,6 +75,22 @@ def test_heal_waits_for_a_drive_that_still_erases_itself(
     assert real.journal.standing("real") == []
 
 
+def test_an_erasure_is_ended_though_another_drive_was_left_to_erase_itself_in_its_place(real: Erasing) -> None:
+    """As on a switch, which gave the server's port to another drive meanwhile."""
+    with real.writable("ssd1") as writable:
+        gone = real.drive("ssd1")[0].erasing(writable, SanitizeMethod.BLOCK_ERASE, soon())
+    slot = real.bench.equipment.breakable["slot:node2/p1"]
+    slot.break_as("erasing/gone", gone, soon())
+    node = real.note("hdd1", SanitizeMethod.OVERWRITE, is_journalled=False)
+    real.says("hdd1", "hdparm", "--user-master", "u", "--security-set-pass", "rackloop", node)
+    slot.mend(KEY, soon())
+    assert "\n\tnot\tenabled\n" in real.says("hdd1", "hdparm", "-I", node)
+    assert slot.standing(soon()) == {"erasing/gone": gone}
+    with pytest.raises(LabError, match="is gone: plug it in there again"):
+        slot.mend("erasing/gone", soon())
+    real.says("hdd1", "rm", "/var/lib/rackloop/faults/slot%3Anode2%2Fp1/erasing%2Fgone.json")
+
+
 def test_an_erasure_that_no_entry_explains_is_reported_and_left_alone(real: Erasing) -> None:
     node = real.note("hdd1", SanitizeMethod.OVERWRITE, is_journalled=False)
     real.says("hdd1", "hdparm", "--user-master", "u", "--security-set-pass", "rackloop", node)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol, TypeAlias
 from urllib.parse import quote, unquote
 
@@ -73,13 +73,13 @@ class HostFaults:
     removed after it is mended, so that anybody can end what a harness that died has left. A fault stands while its note
     is there and the equipment says so. A note that cannot be read stands for a fault of the kind ``unreadable``: an
     operator has to look, and neither ``break_as`` nor ``mend`` of its key does anything but raise LabError. A note of
-    what no longer stands is replaced by that of the next fault like it. Needs root on the server. Where faults
-    ``add_up``, only those that are alike in all are one. The notes of what a reboot mends may be in another ``folder``,
-    which a reboot empties; no register knows of those.
+    what no longer stands is replaced by that of the next fault like it. Faults of one kind are one, those of the kinds
+    ``add_up`` where they are alike in all. Needs root on the server. The notes of what a reboot mends may be in another
+    ``folder``, which a reboot empties; no register knows of those.
     """
 
     def __init__(
-        self, host: Host, resource: str, breaking: Breaking, *, add_up: bool = False, folder: str = _FOLDER
+        self, host: Host, resource: str, breaking: Breaking, *, add_up: Collection[str] = (), folder: str = _FOLDER
     ) -> None:
         self._host = host
         self._breaking = breaking
@@ -173,7 +173,7 @@ class HostFaults:
 
     def _are_one(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
         """Whether the thing is broken once, for both, until neither stands."""
-        return dict(one) == dict(other) if self._add_up else bool(one["kind"] == other["kind"])
+        return dict(one) == dict(other) if one["kind"] in self._add_up else bool(one["kind"] == other["kind"])
 
     def _notes(self, deadline: Deadline, of: str | None = None) -> tuple[_ByKey, _ByKey]:
         """The notes, and the faults for those that cannot be read. Raises LabError where that of ``of`` is one."""

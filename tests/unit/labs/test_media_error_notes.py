@@ -53,7 +53,7 @@ class Server:
 
 
 def of_drive(*servers: Any) -> MediaErrorsOfDrive:
-    noting = {server.name: HostFaults(server, "drive:d01", server, add_up=True) for server in servers}
+    noting = {server.name: HostFaults(server, "drive:d01", server, add_up=server.kinds) for server in servers}
     return MediaErrorsOfDrive(noting, lambda _: "srv1")
 
 
