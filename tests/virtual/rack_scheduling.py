@@ -15,6 +15,7 @@ RACKS = {
         "test_ahci_notice",
         "test_build",
         "test_guest_drives",
+        "test_guest_memory_order",
         "test_virtual_faults",
         "test_virtual_power",
     ),
