@@ -13,9 +13,13 @@ from rackloop.errors import RackloopError
 from rackloop.lab import Lab, LabKind, LabState, Secret
 from rackloop_drivers.boxes import BmcDriver, ConsoleDriver, ConsoleOpening
 from rackloop_drivers.host import ShellStream, SshAccess, open_shell
+from rackloop_drivers.remembered import Remembered
 from rackloop_labs.described import require_described
 from rackloop_labs.power_ports import RackPower
 
+_REMEMBERED = "consoles.json"
+# A firmware update may move a console; the next day it is asked for anew.
+_REMEMBERED_S = 86400.0
 # Shorter ones stand in half of what a server says.
 _SHORTEST_SECRET = 4
 
@@ -24,19 +28,26 @@ class RackConsoles:
     """The serial consoles of a rack by server, as ``by_server``. Nothing is opened before it is used.
 
     ``controllers`` are the servers' management controllers, where they answer; ``endpoints`` those of a lab that is up.
+    Below ``state`` is kept for a day what the controllers say of their consoles.
     """
 
     def __init__(
-        self, lab: Lab, clock: Clock, controllers: Mapping[str, BmcDriver], endpoints: Mapping[str, Any] | None = None
+        self,
+        lab: Lab,
+        clock: Clock,
+        state: LabState,
+        controllers: Mapping[str, BmcDriver],
+        endpoints: Mapping[str, Any] | None = None,
     ) -> None:
         self.by_server: dict[str, Console] = {}
         self._lab = lab
         self._controllers = controllers
         self._closing = ExitStack()
+        remembered = Remembered(state.directory / _REMEMBERED, clock, _REMEMBERED_S)
         for name, server in lab.servers.items():
             if server.console is not None:
                 running = endpoints["servers"][name].get("console") if endpoints else None
-                opening = ConsoleOpening(clock, self._closing, controllers.get(name), _shell)
+                opening = ConsoleOpening(clock, self._closing, controllers.get(name), _shell, remembered)
                 self.by_server[name] = ConsoleDriver.of(server.console, running).open(opening)
 
     def secrets(self) -> tuple[str, ...]:
@@ -72,7 +83,7 @@ def opened_consoles(lab: Lab, clock: Clock, state: LabState) -> Iterator[RackCon
         endpoints = state.endpoints()
     with (
         closing(RackPower(lab, clock, endpoints)) as power,
-        closing(RackConsoles(lab, clock, power.controllers, endpoints)) as consoles,
+        closing(RackConsoles(lab, clock, state, power.controllers, endpoints)) as consoles,
     ):
         yield consoles
 

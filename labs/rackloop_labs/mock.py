@@ -95,7 +95,7 @@ class MockBench:
         fabric, phy = open_fabric(lab, self._hosts, opening, switch=endpoints["switch"], phy=endpoints["phy"])
         self.rackd = RackdControl(Path(endpoints["control"]), clock)
         self.power = RackPower(lab, clock, endpoints)
-        self._consoles = RackConsoles(lab, clock, self.power.controllers, endpoints)
+        self._consoles = RackConsoles(lab, clock, state, self.power.controllers, endpoints)
         powered = [*map(Part.server, lab.servers), *map(Part.drive, lab.drives)]
         powered += [Part(PartKind.SWITCH)] if lab.has_switch else []
         live = (lambda within: fabric.live_map(within).pairs) if lab.has_switch else None

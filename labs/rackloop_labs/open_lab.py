@@ -103,7 +103,7 @@ def open_lab(
         there = nullcontext((lab, None)) if is_there else _virtual(lab, clock, state, seed, bring_up)
         with (
             there as (rack, drives),
-            closing(PhysicalBench(rack, clock, token, on_exchange, working_for, drives, lease)) as bench,
+            closing(PhysicalBench(rack, clock, state, token, on_exchange, working_for, drives, lease)) as bench,
         ):
             yield bench
         return

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rackloop.abilities import Console, DriveIdentity, SystemEventLog
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import NotSupported
-from rackloop.lab import Lab, Stack
+from rackloop.lab import Lab, LabState, Stack
 from rackloop.safety.undo import Equipment
 from rackloop_drivers.block import HostPath
 from rackloop_drivers.boxes import FabricOpening
@@ -46,6 +46,7 @@ class PhysicalBench:
         self,
         lab: Lab,
         clock: Clock,
+        state: LabState,
         token: int | None,
         on_exchange: Callable[[Any], None] | None,
         working_for: str = NOBODY,
@@ -59,7 +60,7 @@ class PhysicalBench:
         # First what may be refused: nothing is open yet that would be left so.
         self.power = RackPower(lab, clock)
         self._hosts = {name: SshHost(access, clock, working_for) for name, access in ssh_accesses(lab).items()}
-        self._consoles = RackConsoles(lab, clock, self.power.controllers)
+        self._consoles = RackConsoles(lab, clock, state, self.power.controllers)
         self._closing = ExitStack()
         if drives is not None:
             self._closing.callback(drives.close)

@@ -29,6 +29,7 @@ from rackloop_drivers.console import Ser2netConsole, Ser2netPeer, TtyConsole, Tt
 from rackloop_drivers.host import SshAccess, open_shell
 from rackloop_drivers.power.ipmi import IpmiBmc, IpmiConsole, Ipmitool
 from rackloop_drivers.power.redfish import RedfishBmc, RedfishConsole, RedfishService, serve_tls
+from rackloop_drivers.remembered import Remembered
 from rackloop_drivers.stream_console import Stream
 from tests.deadlines import CLOCK, soon
 from tests.power_boxes import PASSWORD, USER, PowerBoxes, power_boxes
@@ -87,7 +88,7 @@ def ipmi(server: Server, stack: ExitStack) -> ConsoleArm:
 def redfish(server: Server, stack: ExitStack) -> ConsoleArm:
     bmc, service = redfish_bmc(server, stack)
     assert bmc.console is not None
-    return server.arm(RedfishConsole(service, partial(shell, server, bmc), CLOCK), bmc.console.cut)
+    return server.arm(RedfishConsole(service, partial(shell, server, bmc), CLOCK, remembered(server)), bmc.console.cut)
 
 
 def sol_bmc(server: Server, stack: ExitStack) -> IpmiBmc:
@@ -128,6 +129,11 @@ def shell(
     secret.write_text(password)
     access = SshAccess("srv1", host, known_hosts, port, USER, password=FileSecret(secret), use_agent=False)
     return open_shell(access, deadline)
+
+
+def remembered(server: Server) -> Remembered:
+    """Each controller here is a new one, with a port of its own: nothing that is kept is of it."""
+    return Remembered(server.boxes.folder / "consoles.json", CLOCK, 86400.0)
 
 
 def real(_server: Server, _stack: ExitStack) -> ConsoleArm:
@@ -230,21 +236,37 @@ def test_another_client_hears_serial_over_lan(server: Server, stack: ExitStack) 
 
 def test_a_controller_without_a_console_by_ssh_says_what_it_offers(server: Server, stack: ExitStack) -> None:
     bmc, service = redfish_bmc(server, stack, has_console=False)
-    console = RedfishConsole(service, partial(shell, server, bmc), CLOCK)
+    console = RedfishConsole(service, partial(shell, server, bmc), CLOCK, remembered(server))
     with pytest.raises(NotSupported, match=r"by SSH \(offered: none\); enable it in the controller"):
         console.open(soon())
 
 
 def test_a_controller_whose_host_key_is_unknown_is_shown_no_password(server: Server, stack: ExitStack) -> None:
     bmc, service = redfish_bmc(server, stack)
-    console = RedfishConsole(service, partial(shell, server, bmc, is_known=False), CLOCK)
+    console = RedfishConsole(service, partial(shell, server, bmc, is_known=False), CLOCK, remembered(server))
     with pytest.raises(HostKeyUnknown, match="is not in"):
         console.open(soon())
 
 
+def test_a_console_that_is_remembered_is_shown_without_a_session_of_redfish(server: Server, stack: ExitStack) -> None:
+    bmc, service = redfish_bmc(server, stack)
+    for known in (False, True):
+        console = RedfishConsole(service, partial(shell, server, bmc), CLOCK, remembered(server))
+        stack.callback(console.close)
+        console.open(soon())
+        server.say(b"hello\r\n")
+        heard = console.read(soon())
+        assert heard is not None
+        assert b"hello" in heard.data
+        console.close()
+        service.close()
+        if not known:
+            service = RedfishService(bmc.url, server.boxes.login(bmc.url, password=WRONG), verify=service._verify)
+
+
 def test_a_wrong_password_is_refused_by_the_controllers_ssh(server: Server, stack: ExitStack) -> None:
     bmc, service = redfish_bmc(server, stack)
-    console = RedfishConsole(service, partial(shell, server, bmc, password=WRONG), CLOCK)
+    console = RedfishConsole(service, partial(shell, server, bmc, password=WRONG), CLOCK, remembered(server))
     with pytest.raises(LoginRefused, match="the password"):
         console.open(soon())
     server.boxes.account.succeed()

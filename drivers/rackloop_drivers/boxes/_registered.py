@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from rackloop_drivers.boxes._simulated import Chassis, Outlets
     from rackloop_drivers.boxes._simulated_place import SimulatedPlace
+    from rackloop_drivers.remembered import Remembered
     from rackloop_drivers.stream_console import Stream
 
 _ONLY_ITS_KEYS = ConfigDict(extra="forbid")
@@ -87,10 +88,14 @@ class Shell(Protocol):
 
 @dataclass(frozen=True)
 class ConsoleOpening(Opening):
-    """The setting of a serial console: the server's controller, where it answers, if it has one, and SSH."""
+    """The setting of a serial console: the server's controller, where it answers, if it has one, and SSH.
+
+    ``remembered`` is for what a controller says of its console, which is the same from run to run.
+    """
 
     bmc: BmcDriver | None
     shell: Shell
+    remembered: Remembered
 
 
 class OpenedFabric(NamedTuple):

@@ -115,9 +115,12 @@ class RedfishConsoleDriver(ConsoleDriver):
         known_hosts = self.known_hosts
 
         def shell(host: str, port: int, deadline: Deadline) -> Stream:
-            return opening.shell(host, port, bmc.login().user, bmc.password, known_hosts, deadline)
+            login = bmc.login()
+            # Where Redfish refused the account this raises: another failure may lock it.
+            login.password()
+            return opening.shell(host, port, login.user, bmc.password, known_hosts, deadline)
 
-        return RedfishConsole(bmc.service(opening), shell, opening.clock)
+        return RedfishConsole(bmc.service(opening), shell, opening.clock, opening.remembered)
 
     @asynccontextmanager
     async def simulated(

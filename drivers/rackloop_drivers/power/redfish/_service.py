@@ -36,6 +36,9 @@ class RedfishService:
         self.url = url.rstrip("/")
         self._login = login
         self._verify = verify
+        by = verify if isinstance(verify, Path) else "a public authority"
+        self.trusted_as = f"{self.url}, verified by {by}" if verify else f"{self.url}, not verified"
+        """The name of what answers here: another address, or another authority, may be another box."""
         self._connector: DeadlineConnector | None = None
         self._session: SessionAuth | None = None
 
