@@ -21,9 +21,9 @@ _SLICE_S = 0.05
 
 def open_shell(access: SshAccess, deadline: Deadline) -> ShellStream:
     """Log in and ask for a terminal and a shell. Raises as :func:`connect` does, LabError where there is no shell."""
+    connection = connect(access, deadline)
     from paramiko import SSHException
 
-    connection = connect(access, deadline)
     try:
         channel = connection.open_session(deadline)
         channel.settimeout(max(deadline.remaining_s(), 0.001))

@@ -17,12 +17,26 @@ import invoke
 print(invoke.__name__)
 """
 
+OPENED = """
+import sys
+from pathlib import Path
+from rackloop.clock import Deadline, RealClock
+from rackloop.errors import RackloopError
+from rackloop_drivers.host import SshAccess, open_shell
+try:
+    open_shell(SshAccess("srv1", "127.0.0.1", Path("/dev/null"), 1, "operator"), Deadline.after(RealClock(), 60))
+except RackloopError as error:
+    print(type(error).__name__, "paramiko" in sys.modules, "invoke" in sys.modules)
+"""
+
 
 def said(before: str = "") -> list[str]:
     """What a fresh interpreter says."""
-    done = subprocess.run(
-        [sys.executable, "-c", LOADED.format(before=before)], capture_output=True, text=True, check=True
-    )
+    return printed(LOADED.format(before=before))
+
+
+def printed(script: str) -> list[str]:
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
 
 
@@ -32,3 +46,7 @@ def test_what_is_not_wanted_is_not_loaded_and_can_be_loaded_afterwards() -> None
 
 def test_who_has_loaded_it_before_keeps_it() -> None:
     assert said("import invoke") == ["Transport True", "invoke"]
+
+
+def test_a_shell_that_is_the_first_connection_does_not_load_it_either() -> None:
+    assert printed(OPENED) == ["NotConnected True False"]
