@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rackloop.abilities import Host
@@ -54,9 +54,16 @@ def take_snapshot(bench: Bench, deadline: Deadline, *, since: HealthSnapshot | N
     )
 
 
-def read_rack(bench: Bench, deadline: Deadline, *, since: HealthSnapshot | None = None) -> RackReading:
+def read_rack(
+    bench: Bench,
+    deadline: Deadline,
+    *,
+    since: HealthSnapshot | None = None,
+    besides: Callable[[str], Sequence[str]] | None = None,
+) -> RackReading:
     """Ask every server of the bench once, all at the same time: what a snapshot and a survey are made of.
 
+    Each runs the command that ``besides`` has for it as well.
     Raises NotSupported where this kind of lab has no servers that can be reached.
     """
     hosts = [bench.host(server) for server in bench.lab.servers]
@@ -64,7 +71,7 @@ def read_rack(bench: Bench, deadline: Deadline, *, since: HealthSnapshot | None 
 
     def read(host: Host, deadline: Deadline) -> HostHealth | RackloopError:
         try:
-            return read_health(host, known.get(host.name), deadline)
+            return read_health(host, known.get(host.name), deadline, besides(host.name) if besides is not None else ())
         except RackloopError as error:
             return error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Self
@@ -17,11 +18,13 @@ from rackloop_labs.health import RackReading, read_rack
 class StartupSnapshot:
     """Reads every server of ``bench`` beside other work; a context manager that on leaving waits for what still counts.
 
+    Each server runs the command that ``besides`` has for it as well, which costs it less than a connection's next one.
+
     What it says is of the rack as it stood when it was made. A caller that changes the rack meanwhile calls
     :meth:`forget`; from then on, and where the rack cannot be asked, it knows nothing.
     """
 
-    def __init__(self, bench: Bench, deadline: Deadline) -> None:
+    def __init__(self, bench: Bench, deadline: Deadline, besides: Callable[[str], Sequence[str]] | None = None) -> None:
         self._bench = bench
         self._deadline = deadline
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="startup-snapshot")
@@ -31,7 +34,7 @@ class StartupSnapshot:
         except RackloopError:
             # The switch itself tells the next caller what is wrong.
             return
-        self._reading = self._pool.submit(read_rack, bench, deadline)
+        self._reading = self._pool.submit(read_rack, bench, deadline, besides=besides)
 
     def __enter__(self) -> Self:
         return self
@@ -50,6 +53,11 @@ class StartupSnapshot:
         """The servers that answered, which therefore run."""
         reading = self._read()
         return frozenset(reading.servers) if reading is not None else frozenset()
+
+    def besides(self) -> Mapping[str, str]:
+        """The output of the command that was run besides, by server that answered; empty where it failed."""
+        reading = self._read()
+        return {name: server.besides for name, server in reading.servers.items()} if reading is not None else {}
 
     def as_described(self) -> HealthSnapshot | None:
         """The health of the rack, where every server answered and sees at each port what it should, else None.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from rackloop.abilities import Executor
@@ -25,14 +25,17 @@ _SAS_PORT = re.compile(r"^/sys/class/sas_phy/([^/]+)/device/port .*?(port-[0-9:]
 _END = "end"
 
 
-def read_health(executor: Executor, since: KernelPosition | None, deadline: Deadline) -> HostHealth:
+def read_health(
+    executor: Executor, since: KernelPosition | None, deadline: Deadline, besides: Sequence[str] = ()
+) -> HostHealth:
     """The drives, PHYs and kernel log of the server behind ``executor``.
 
     Of the log come the lines after ``since``; all there are where the server restarted meanwhile, none where ``since``
-    is None. Raises as :func:`survey_host` does; a log that the account may not read is no error but said.
+    is None. The command ``besides``, if there is one, is run there as well, and may take as long as a tool. Raises as
+    :func:`survey_host` does; a log that the account may not read is no error but said.
     """
     last = ("", _END) if since is None else (since.boot_id, f"{since.at_us / 1e6:.6f}")
-    answers = Answers(executor, ("health.sh", "survey.sh"), last, deadline)
+    answers = Answers(executor, ("health.sh", "survey.sh"), (*last, *besides), deadline)
     log, end = answers.listing("kernel"), answers.listing("position").stdout.strip()
     links = answers.listing("places").stdout + answers.listing("block").stdout
     return HostHealth(
@@ -41,6 +44,7 @@ def read_health(executor: Executor, since: KernelPosition | None, deadline: Dead
         kernel=tuple(parse_kernel_log(log.stdout)),
         paths=paths_behind(links, answers.by_paths),
         log_unreadable=_complaint(log) if not end else None,
+        besides=_said(answers.listing("besides")) if besides else "",
     )
 
 
@@ -86,6 +90,10 @@ def _function(way: list[str]) -> str:
     """The beginning of the by-path names of what is behind a PCI function, which behind Intel VMD has two addresses."""
     runs = groupby(way, lambda part: _PCI.fullmatch(part) is not None)
     return "-".join(f"pci-{[*run][-1]}" for is_pci, run in runs if is_pci)
+
+
+def _said(section: Section) -> str:
+    return section.stdout if section.status == 0 else ""
 
 
 def _complaint(log: Section) -> str | None:

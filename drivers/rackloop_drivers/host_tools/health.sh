@@ -1,8 +1,13 @@
 # Says which boot of a server this is, what its kernel said since the position of another reading (the boot, and the
-# stamp of the last line in seconds), and where each device is. Comes after sections.sh.
+# stamp of the last line in seconds), and where each device is. What comes after the position is a command to do besides,
+# for as long as a tool at most. Comes after sections.sh.
 last_boot=$1 last_at=$2
 shift 2
 
+if [ $# -gt 0 ]; then
+    ask besides - "$@"
+    set --
+fi
 begin boot -
 read -r boot </proc/sys/kernel/random/boot_id
 printf '%s\n' "$boot"

@@ -46,6 +46,16 @@ def test_nothing_is_sent_before_the_script_has_ended(shell: str) -> None:
     assert done.stdout == "out1\nout2\nout3err1\nerr2\nerr3"
 
 
+@pytest.mark.parametrize("command", [(), ("sh", "-c", "echo $1; exit 3", "besides", "50 % of it")])
+def test_a_command_besides_names_no_drive(command: tuple[str, ...]) -> None:
+    texts = (files(host_tools).joinpath(name).read_text(encoding="utf-8") for name in ("sections.sh", "health.sh"))
+    before, _, _ = "".join(texts).partition("begin boot -")
+    argv = ["sh", "-c", f'{before}\necho "drives $#"', "survey", "10", "", "end", *command]
+    done = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True)
+    said = "\x1ebesides -\n50 % of it\n\x1estatus 3\n" if command else ""
+    assert done.stdout == f"{said}drives 0\n"
+
+
 @pytest.mark.parametrize(
     ("words", "kinds"),
     [((), ("id-ctrl", "id-ns", "smart-log")), (("--identity",), ("id-ctrl", "id-ns"))],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,7 +45,7 @@ class AnsweringServer(RecordedServer):
     """A Host that sees what ``look`` returns when it is asked.
 
     ``look`` is called with where the last reading of the kernel log ended, None where no log is asked for, and may
-    raise. ``kernel`` are the lines since then.
+    raise. ``kernel`` are the lines since then. It says of a command besides what it is.
     """
 
     look: Callable[[KernelPosition | None], HostInventory] = lambda _: HostInventory("srv9")
@@ -71,7 +72,8 @@ class AnsweringServer(RecordedServer):
             "position": str(BOOT.at_us / 1e6),
             "places": "",
         }
-        said = "".join(f"\x1e{kind} -\n{text}" for kind, text in log.items())
+        besides = f"\x1ebesides -\n{shlex.join(argv[_HEALTH:])}\n\x1estatus 0\n" if argv[_HEALTH:] else ""
+        said = besides + "".join(f"\x1e{kind} -\n{text}" for kind, text in log.items())
         return Completed(tuple(argv), 0, said + survey.stdout, survey.stderr)
 
     def start(self, argv: Sequence[str]) -> Process:

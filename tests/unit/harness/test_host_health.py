@@ -49,7 +49,7 @@ class HealthyServer(RecordedServer):
     complaint: str = ""
 
     def run(self, argv: Sequence[str], deadline: Deadline, *, stdin: str = "") -> Completed:
-        survey = super().run((*argv[:5], *argv[7:]), deadline, stdin=stdin)
+        survey = super().run(argv[:5], deadline, stdin=stdin)
         self.ran[-1] = tuple(argv)
         said = "".join(f"\x1e{kind} -\n{text}" for kind, text in self.kernel.items())
         complaints = "".join(f"\x1e{kind} -\n{self.complaint * (kind == 'kernel')}" for kind in self.kernel)
@@ -75,6 +75,16 @@ def test_the_first_reading_asks_for_none_of_the_log() -> None:
     server = HealthyServer()
     read_health(server, None, SOON)
     assert server.ran[0][5:] == ("", "end")
+
+
+@pytest.mark.parametrize(("status", "heard"), [("status 0\n", "Linux 6\n"), ("status 124\n", ""), ("", "")])
+def test_a_command_besides_is_heard_where_it_succeeded(status: str, heard: str) -> None:
+    server = HealthyServer()
+    server.kernel = {"besides": f"Linux 6\n\x1e{status}", **server.kernel}
+    health = read_health(server, None, SOON, ("uname", "-sr"))
+    assert server.ran[0][5:] == ("", "end", "uname", "-sr")
+    assert health.besides == heard
+    assert len(health.inventory.drives) == 3
 
 
 def test_a_log_that_may_not_be_read_is_said_and_the_rest_is_read() -> None:

@@ -41,12 +41,13 @@ def bench(tmp_path: Any) -> Any:
 
 
 def look_at(bench: Any) -> StartupSnapshot:
-    return StartupSnapshot(bench, Deadline.after(bench.clock, 30))
+    return StartupSnapshot(bench, Deadline.after(bench.clock, 30), lambda server: ("echo", server))
 
 
 def test_a_rack_in_order_is_read_once_for_all_who_ask(bench: Any) -> None:
     with look_at(bench) as look:
         assert look.answering() == {"srv1", "srv2", "srv3"}
+        assert look.besides() == {name: f"echo {name}\n" for name in ("srv1", "srv2", "srv3")}
         found = look.as_described()
     assert found is not None
     assert set(found.servers) == {"srv1", "srv2", "srv3"}
@@ -65,7 +66,7 @@ def test_swapped_cables_are_left_to_the_cabling_check(bench: Any) -> None:
 def test_a_server_that_does_not_answer_is_not_among_those_that_do(bench: Any) -> None:
     bench.silent = {"srv2"}
     with look_at(bench) as look:
-        assert look.answering() == {"srv1", "srv3"}
+        assert look.answering() == look.besides().keys() == {"srv1", "srv3"}
         assert look.as_described() is None
 
 
@@ -97,4 +98,5 @@ def test_a_look_that_is_forgotten_says_nothing(bench: Any) -> None:
         look.answering()
         look.forget()
         assert look.answering() == frozenset()
+        assert look.besides() == {}
         assert look.as_described() is None
