@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rackloop.clock import Deadline
+from rackloop.errors import LabError
 from rackloop_drivers.host_tools._host_faults import Breaking
 
 
@@ -37,4 +38,7 @@ class FaultDispatcher:
         self._of(note).end(note, deadline)
 
     def _of(self, note: Mapping[str, Any]) -> Breaking:
-        return self._by_kind[note["fault"]["kind"]]
+        kind = note["fault"]["kind"]
+        if kind not in self._by_kind:
+            raise LabError(f"its note tells of {kind!r}, which this version cannot end; heal by that which wrote it")
+        return self._by_kind[kind]

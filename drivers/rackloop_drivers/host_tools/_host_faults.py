@@ -66,6 +66,20 @@ class Breaking(Protocol):
     def end(self, note: Mapping[str, Any], deadline: Deadline) -> None: ...
 
 
+class _Note(dict[str, Any]):
+    """A note that was read from ``file`` on a server; what an older version did not note is a LabError to ask for."""
+
+    def __init__(self, note: Mapping[str, Any], file: str) -> None:
+        super().__init__(note)
+        self._file = file
+
+    def __missing__(self, name: str) -> Any:
+        raise LabError(
+            f"the note {self._file} has no {name}, as one that another version wrote; look at what it says, "
+            "mend that by hand, and remove it"
+        )
+
+
 class HostFaults:
     """A :class:`~rackloop.abilities.Breakable` on a server. ``resource`` is its name in the lab, ``breaking`` its ways.
 
@@ -138,8 +152,9 @@ class HostFaults:
     def standing(self, deadline: Deadline) -> dict[str, Mapping[str, Any]]:
         """The faults that a note tells of and the server confirms, by key, and those whose note cannot be read.
 
-        One of which the server cannot tell whether it stands, as its drive is gone, is ``unreadable`` too. Each such
-        says ``why``. Raises NotConnected, DeadlineExceeded and other LabErrors where the server cannot be asked at all.
+        One of which it cannot be told whether it stands, as its drive is gone or its note lacks what is needed, is
+        ``unreadable`` too. Each such says ``why``. Raises NotConnected, DeadlineExceeded and other LabErrors where the
+        server cannot be asked at all.
         """
         notes, unreadable = self._notes(deadline)
         confirmed: dict[str, Mapping[str, Any]] = {}
@@ -185,7 +200,8 @@ class HostFaults:
             try:
                 note = json.loads(text)
                 # What is not there is found now, not when it is needed.
-                notes[key] = {**note, "fault": {**note["fault"], "kind": note["fault"]["kind"]}}
+                fault = {**note["fault"], "kind": note["fault"]["kind"]}
+                notes[key] = _Note({**note, "fault": fault}, f"{self._host.name}:{file}")
             except (ValueError, KeyError, TypeError) as error:
                 why = f"the note {file} cannot be read: {text[:80]!r}"
                 unreadable[key] = _unreadable(file, why)

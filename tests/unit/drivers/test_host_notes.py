@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,8 @@ import pytest
 from rackloop.abilities import Completed, Host
 from rackloop.clock import Deadline
 from rackloop.errors import FaultRefused, GuardRefused, LabError, NotConnected, NotSupported, RackloopError
-from rackloop_drivers.host_tools import HostFaults
+from rackloop_drivers.fail_fast import FailFast
+from rackloop_drivers.host_tools import FaultDispatcher, HostFaults
 from tests.deadlines import soon
 
 OUT = {"kind": "out"}
@@ -189,3 +191,29 @@ def test_a_fault_of_which_the_server_cannot_tell_blocks_its_own_key_alone(folder
     lamp.untold = {"run/2": NotConnected("no route to host")}
     with pytest.raises(NotConnected):
         part.standing(soon(60))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"fault": {"kind": "fail_fast"}, "serial": "S1", "protocol": "sata", "before": "70,70"}', "has no node"),
+        ('{"fault": {"kind": "melted"}}', "'melted', which this version cannot end"),
+    ],
+)
+def test_a_note_of_another_version_that_lacks_what_is_needed_blocks_its_own_key_alone(
+    folder: Path, text: str, why: str
+) -> None:
+    server = ThisMachine(folder)
+    host, lamp = cast("Host", server), Lamp(server.log)
+    part = HostFaults(host, "lamp", FaultDispatcher(lamp, FailFast(host, "/dev/none", move=False)))
+    part.break_as("run/1", OUT, soon(60))
+    other = folder / "faults/lamp/run%2F2.json"
+    other.write_text(text)
+    standing = part.standing(soon(60))
+    assert standing.keys() == {"run/1", "run/2"}
+    assert standing["run/2"]["kind"] == "unreadable"
+    assert re.search(why, standing["run/2"]["why"])
+    with pytest.raises(LabError, match=why):
+        part.mend("run/2", soon(60))
+    part.mend("run/1", soon(60))
+    assert (lamp.is_out, other.read_text()) == (False, text)
