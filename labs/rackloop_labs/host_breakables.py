@@ -86,7 +86,9 @@ def crashes(
     answer_s = lab.time_s("answer", at_least=_ANSWER_S)
     for server, host in hosts.items():
         if (name := str(Part.server(server))) in power:
-            crash = HostCrash(host, name, power[name], interrupts.get(server), answer_s=answer_s)
+            crash = HostCrash(
+                host, name, power[name], interrupts.get(server), answer_s=answer_s, boot_s=lab.time_s("boot")
+            )
             parts[name] = ServerFaults(crash, others[name])
     return parts
 

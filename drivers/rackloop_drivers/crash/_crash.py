@@ -21,6 +21,8 @@ from rackloop_drivers.host_tools import HostFaults, require_key, with_watchdogs
 
 # A server that answers at all does within this; one that is taken for crashed loses its power.
 _ANSWER_S = 15.0
+# As labs have it that say nothing of their servers.
+_BOOT_S = 600.0
 _EVERY_S = 0.05
 _UNKNOWN = {"kind": "crash"}
 # A reboot gives the kernel's settings their values back, and empties this folder.
@@ -39,7 +41,7 @@ sync
 
 
 class _Seen(Enum):
-    """The states of a server: one that is ``AWAY`` has no power, or was given a new start that may still go on.
+    """The states of a server: one that is ``AWAY`` has no power, or was told to start anew and may still boot.
 
     One that is ``OWED`` its power lost it to the mending of a panic, which went no further.
     """
@@ -64,7 +66,7 @@ class HostCrash:
     would reset, is refused with LabError. It keeps a note of each setting of its kernel that is changed: one that does
     not panic is given them back, and until then the fault stands. Needs root there. ``resource`` is its name in the
     lab, and ``trigger`` where its kernel takes SysRq keys; one that does not answer within ``answer_s`` does not at
-    all.
+    all. One that was told to start is not taken for crashed until it answered, or ``boot_s`` are over.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class HostCrash:
         *,
         trigger: str = "/proc/sysrq-trigger",
         answer_s: float = _ANSWER_S,
+        boot_s: float = _BOOT_S,
     ) -> None:
         self._host = host
         self._resource = resource
@@ -83,8 +86,9 @@ class HostCrash:
         self._interrupt = interrupt
         self._trigger = trigger
         self._answer_s = answer_s
+        self._boot_s = boot_s
         self.settings = HostFaults(host, resource, PanicSettings(host), folder=_NOTES)
-        self._boots = False
+        self._boots_until: Deadline | None = None
         self._keys: dict[str, Mapping[str, Any]] = {}
         # Of these it is known here whether their mending cut the power; of others that the journal recalls it is not.
         self._made: set[str] = set()
@@ -189,8 +193,9 @@ class HostCrash:
             return dict(known) if seen is _Seen.CRASHED else {}
 
     def _give_power(self, deadline: Deadline) -> None:
+        # Before it is told: a controller that shares the server's NIC loses its link at power-on, and its answer.
+        self._boots_until = Deadline.after(deadline.clock, self._boot_s)
         self._power.turn_on(deadline)
-        self._boots = True
         self._made |= self._owed.keys()
         self._owed.clear()
 
@@ -238,13 +243,17 @@ class HostCrash:
 
     def _seen(self, deadline: Deadline) -> _Seen:
         """The state of the server, by its answer and its power. Known panics are over where it is no crash."""
+        may_boot = self._boots_until is not None and not self._boots_until.is_over()
         if self.answers(deadline):
-            self._boots, seen = False, _Seen.ANSWERING
+            self._boots_until, seen = None, _Seen.ANSWERING
             self._owed.clear()
-        elif self._boots:
+        elif may_boot and not self._owed:
             seen = _Seen.AWAY
         elif self._power.is_on(deadline):
-            seen = _Seen.CRASHED
+            seen = _Seen.AWAY if may_boot else _Seen.CRASHED
+            if may_boot:
+                # It was told so, and did it, though the answer was lost.
+                self._owed.clear()
         else:
             seen = _Seen.OWED if self._owed else _Seen.AWAY
         if seen is not _Seen.CRASHED:

@@ -90,13 +90,19 @@ class Server:
 
 
 class Power:
-    """Power that is on at first; ``told`` has what it was told, unless it ``refuses`` that, ``on`` or ``off``."""
+    """Power that is on at first; ``told`` has what it was told, unless it ``refuses`` that, ``on`` or ``off``.
+
+    What it ``does_unheard`` it does, and its answer is lost. One that ``is_silent`` does not say whether it is on.
+    """
 
     def __init__(self) -> None:
         self.told: list[str] = []
-        self.refuses = ""
+        self.refuses = self.does_unheard = ""
+        self.is_silent = False
 
     def is_on(self, _deadline: Deadline) -> bool:
+        if self.is_silent:
+            raise NotConnected("bmc-srv1: no answer")
         return self.told[-1:] != ["off"]
 
     def turn_on(self, _deadline: Deadline) -> None:
@@ -109,6 +115,8 @@ class Power:
         if what == self.refuses:
             raise NotConnected("bmc-srv1: no answer")
         self.told.append(what)
+        if what == self.does_unheard:
+            raise NotConnected("bmc-srv1: its answer was lost")
 
 
 class Controller:

@@ -12,6 +12,7 @@ from rackloop.clock import Deadline
 from rackloop.errors import FaultRefused, LabError, NotConnected
 from rackloop.faults import Faults, FaultSpec
 from rackloop.safety.undo import journalled, undo
+from rackloop_drivers.crash import ServerFaults
 from tests.unit.drivers.panicking_server import KEY, NAME, Controller, World
 
 LATER = "run-1/2"
@@ -168,3 +169,44 @@ def test_power_that_somebody_else_cut_is_not_given_back(world: World) -> None:
     outcome = undo(standing, equipment, world.journal, world.deadline)
     assert (outcome.problems, len(outcome.undone)) == ((), 1)
     assert world.outlet.told == ["off", "on", "off", "on", "off"]
+
+
+def test_a_server_that_was_told_to_start_boots_in_peace_though_the_answer_to_that_was_lost(world: World) -> None:
+    """Its controller shares its NIC, whose link goes at power-on."""
+    world.server.panics = True
+    world.break_as("crash")
+    world.outlet.does_unheard = "on"
+    report = world.heal_anew()
+    assert (report.problems, len(report.undone)) == ((), 1)
+    assert world.outlet.told == ["off", "on"]
+
+
+def test_a_controller_that_is_silent_once_power_was_told_on_leaves_the_fault_and_the_server_alone(world: World) -> None:
+    world.server.panics = True
+    world.break_as("crash")
+    part = world.equipment().breakable[NAME]
+    assert isinstance(part, ServerFaults)
+    part.recall({KEY: {"kind": "crash"}})
+    world.outlet.does_unheard = "on"
+    with pytest.raises(NotConnected, match="its answer was lost"):
+        part.mend(KEY, world.deadline)
+    world.outlet.is_silent = True
+    with pytest.raises(NotConnected, match="no answer"):
+        part.mend(KEY, world.deadline)
+    world.outlet.is_silent = False
+    assert part.standing(world.deadline) == {}
+    assert world.outlet.told == ["off", "on"]
+
+
+def test_a_server_that_does_not_come_up_in_its_time_is_started_once_more(world: World) -> None:
+    world.server.panics = True
+    world.break_as("crash")
+    part = world.equipment().breakable[NAME]
+    assert isinstance(part, ServerFaults)
+    told = []
+    for waited_s in (0, 599, 1):
+        world.clock.advance(waited_s)
+        part.recall({KEY: {"kind": "crash"}})
+        part.mend(KEY, world.deadline)
+        told.append(len(world.outlet.told))
+    assert told == [2, 2, 4]
