@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rackloop.abilities import Breakable, PowerPort
     from rackloop.clock import Deadline
     from rackloop.portmap import PortMap
+    from rackloop.safety.leases import HeldLease
     from rackloop_drivers.boxes import DiagnosticInterrupt
     from rackloop_drivers.host import SshHost
     from rackloop_drivers.host_tools import Breaking, HostFaults, HostRegister
@@ -73,21 +74,31 @@ def crashes(
     power: Mapping[str, PowerPort],
     interrupts: Mapping[str, DiagnosticInterrupt],
     others: Mapping[str, HostFaults],
+    lease: HeldLease | None = None,
 ) -> dict[str, Breakable]:
     """The servers that can be told to panic, and given a new start by their power; simulated ones have other ways.
 
-    What each can be broken in besides is that of ``others``.
+    What each can be broken in besides is that of ``others``. Under ``lease`` a start is noted in the undo journal.
     """
     if not runs_kernels(lab):
         return {}
+    from rackloop.safety.undo import Journal
     from rackloop_drivers.crash import HostCrash, ServerFaults
+    from rackloop_labs.restart_notes import restart_notes
 
+    journal = Journal(lease.leases.store) if lease else None
     parts: dict[str, Breakable] = {}
     answer_s = lab.time_s("answer", at_least=_ANSWER_S)
     for server, host in hosts.items():
         if (name := str(Part.server(server))) in power:
             crash = HostCrash(
-                host, name, power[name], interrupts.get(server), answer_s=answer_s, boot_s=lab.time_s("boot")
+                host,
+                name,
+                power[name],
+                interrupts.get(server),
+                answer_s=answer_s,
+                boot_s=lab.time_s("boot"),
+                note=restart_notes(journal, lab.name, name, lease) if journal else None,
             )
             parts[name] = ServerFaults(crash, others[name])
     return parts

@@ -77,7 +77,7 @@ class PhysicalBench:
             switch_power=self.power.switch,
             breakable={
                 **breakable,
-                **crashes(lab, self._hosts, self.power.ports, self.power.interrupts, breakable),
+                **crashes(lab, self._hosts, self.power.ports, self.power.interrupts, breakable, lease),
                 **(media.breakable if drives is None else drives.breakable),
             },
             registers=() if drives is None else drives.registers,

@@ -137,10 +137,14 @@ def test_a_server_whose_mending_went_no_further_than_off_is_given_its_power_by_w
     bench.power.ports["server:node1"].turn_off(soon())
     other = part_of(bench, "node1")
     other.recall({"test/7": CRASH})
-    other.mend("test/8", soon())
-    assert labd.states(soon())["node1"] is HostState.OFF
-    assert other.standing(soon()) == {"test/7": CRASH}
     other.mend("test/7", soon())
+    assert labd.states(soon())["node1"] is HostState.OFF, "an operator may have switched it off"
+    note = {"restart/off": {"kind": "restart", "power": "off"}}
+    other.recall({"test/7": CRASH, **note})
+    other.mend("test/7", soon())
+    assert labd.states(soon())["node1"] is HostState.OFF
+    assert other.standing(soon()) == note
+    other.mend("restart/off", soon())
     bench.host("node1").reconnect(soon())
     assert labd.states(soon())["node1"] is HostState.UP
     assert other.standing(soon()) == {}

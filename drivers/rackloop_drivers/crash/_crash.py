@@ -6,11 +6,11 @@ Sources: Linux ``Documentation/admin-guide/sysrq.rst`` (``c``) and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import Enum, auto
 from threading import Lock
-from typing import Any
+from typing import Any, TypeAlias
 
 from rackloop.abilities import Host, PowerPort
 from rackloop.clock import Deadline
@@ -25,6 +25,7 @@ _ANSWER_S = 15.0
 _BOOT_S = 600.0
 _EVERY_S = 0.05
 _UNKNOWN = {"kind": "crash"}
+_RESTART = "restart"
 # A reboot gives the kernel's settings their values back, and empties this folder.
 _NOTES = "/run/rackloop-panics"
 # What would start it anew by itself is looked for, and what waits to be written goes to the disks, before it panics.
@@ -37,6 +38,12 @@ fi
 watchdogs=$(active_watchdogs)
 [ -z "$watchdogs" ] || { echo "$watchdogs" >&2; exit 4; }
 sync
+"""
+
+NoteRestart: TypeAlias = Callable[[str, Mapping[str, str]], Callable[[], None]]
+"""Notes durably, as a fault under a key, what the power of a server is about to be told; the call takes it back.
+
+It raises LabError where it cannot be noted: the power is told nothing then.
 """
 
 
@@ -60,7 +67,9 @@ class HostCrash:
     It keeps its power, and its drives their links, until ``power`` is cut and given back to end the fault; it boots
     then by itself, and is not waited for. A crashed server keeps no note: who made it is known to this object, and to
     another that is told by ``recall``; to all else it is ``#crashed``, while it has power and does not answer. The
-    fault stands until the power is back: to mend it once more goes on where a mending failed, or was killed, between.
+    fault stands until the power is back: to mend it once more goes on where a mending failed. ``note`` tells another
+    object, by its ``recall``, of a mending that was killed between off and on. Without one that goes no further, for
+    whoever switched a server off may have a hand in it.
 
     A server that ``kernel.panic`` would have reboot is told to stay; one with kdump, and one that a hardware watchdog
     would reset, is refused with LabError. It keeps a note of each setting of its kernel that is changed: one that does
@@ -79,6 +88,7 @@ class HostCrash:
         trigger: str = "/proc/sysrq-trigger",
         answer_s: float = _ANSWER_S,
         boot_s: float = _BOOT_S,
+        note: NoteRestart | None = None,
     ) -> None:
         self._host = host
         self._resource = resource
@@ -88,10 +98,11 @@ class HostCrash:
         self._answer_s = answer_s
         self._boot_s = boot_s
         self.settings = HostFaults(host, resource, PanicSettings(host), folder=_NOTES)
+        self._note = note
+        self._take_back: Callable[[], None] = lambda: None
         self._boots_until: Deadline | None = None
+        self._was_told_on = False
         self._keys: dict[str, Mapping[str, Any]] = {}
-        # Of these it is known here whether their mending cut the power; of others that the journal recalls it is not.
-        self._made: set[str] = set()
         self._owed: dict[str, Mapping[str, Any]] = {}
         self._lock = Lock()
 
@@ -114,7 +125,6 @@ class HostCrash:
         require_key(key)
         self._require_time(deadline)
         with self._lock:
-            self._made.add(key)
             if self._seen(deadline) is _Seen.ANSWERING:
                 self._panic(key, fault, deadline)
             elif not self._keys:
@@ -126,8 +136,8 @@ class HostCrash:
     def mend(self, key: str, deadline: Deadline) -> None:
         """Cut its power and give it back, where it is crashed and under no other key.
 
-        One without power is given it where ``key`` was recalled, or its mending cut the power before: it had power when
-        it was told to panic. The kernel of one that answers is given the settings back that it had before ``key``.
+        One without power is given it where its mending cut it, here or by the note under ``key`` that was recalled. The
+        kernel of one that answers is given the settings back that it had before ``key``.
         """
         self._require_time(deadline)
         with self._lock:
@@ -136,21 +146,21 @@ class HostCrash:
                 self.settings.mend(key, deadline)
             elif seen is _Seen.OWED and key in self._owed:
                 self._give_power(deadline)
+            elif seen is _Seen.CRASHED and self._keys.keys() <= {key}:
+                self._keep_note("off")
+                self._owed[key] = self._keys.pop(key, _UNKNOWN)
+                self._power.turn_off(deadline)
+                self._give_power(deadline)
             elif seen is _Seen.CRASHED:
-                if self._keys and key not in self._keys:
-                    return
-                fault = self._keys.pop(key, _UNKNOWN)
-                if not self._keys:
-                    self._owed[key] = fault
-                    self._power.turn_off(deadline)
-                    self._give_power(deadline)
+                self._keys.pop(key, None)
 
     def recall(self, faults: Mapping[str, Mapping[str, Any]]) -> None:
-        """Learn of those among ``faults``, by key, by which the kernel may have panicked."""
-        panics = {key: fault for key, fault in faults.items() if fault.get("kind") in PanicSettings.kinds}
+        """Learn of those among ``faults``, by key, by which the kernel may have panicked, and of notes of a mending."""
+        restarts = {key: fault for key, fault in faults.items() if fault.get("kind") == _RESTART}
         with self._lock:
-            self._keys |= panics
-            self._owed |= {key: fault for key, fault in panics.items() if key not in self._made}
+            self._keys |= {key: fault for key, fault in faults.items() if fault.get("kind") in PanicSettings.kinds}
+            self._owed |= restarts
+            self._was_told_on |= any(fault.get("power") == "on" for fault in restarts.values())
 
     def knows(self, key: str) -> bool:
         """Whether ``key`` is that of a panic, as far as this object knows."""
@@ -193,11 +203,24 @@ class HostCrash:
             return dict(known) if seen is _Seen.CRASHED else {}
 
     def _give_power(self, deadline: Deadline) -> None:
+        self._keep_note("on")
         # Before it is told: a controller that shares the server's NIC loses its link at power-on, and its answer.
         self._boots_until = Deadline.after(deadline.clock, self._boot_s)
         self._power.turn_on(deadline)
-        self._made |= self._owed.keys()
+        self._has_power()
+
+    def _has_power(self) -> None:
+        """Owe it nothing any more: from now on whoever cuts its power is another."""
         self._owed.clear()
+        self._take_back()
+        self._take_back = lambda: None
+
+    def _keep_note(self, power: str) -> None:
+        """Note what the power is about to be told, in place of what it was told before."""
+        if self._note is not None:
+            fault = {"kind": _RESTART, "power": power}
+            before, self._take_back = self._take_back, self._note(f"{_RESTART}/{power}", fault)
+            before()
 
     def _panic(self, key: str, fault: Mapping[str, Any], deadline: Deadline) -> None:
         interrupt = self._interrupt if fault["kind"] == "nmi" else None
@@ -243,17 +266,20 @@ class HostCrash:
 
     def _seen(self, deadline: Deadline) -> _Seen:
         """The state of the server, by its answer and its power. Known panics are over where it is no crash."""
+        if self._was_told_on:
+            # By another process, nobody knows when.
+            self._boots_until, self._was_told_on = Deadline.after(deadline.clock, self._boot_s), False
         may_boot = self._boots_until is not None and not self._boots_until.is_over()
         if self.answers(deadline):
             self._boots_until, seen = None, _Seen.ANSWERING
-            self._owed.clear()
+            self._has_power()
         elif may_boot and not self._owed:
             seen = _Seen.AWAY
         elif self._power.is_on(deadline):
             seen = _Seen.AWAY if may_boot else _Seen.CRASHED
             if may_boot:
                 # It was told so, and did it, though the answer was lost.
-                self._owed.clear()
+                self._has_power()
         else:
             seen = _Seen.OWED if self._owed else _Seen.AWAY
         if seen is not _Seen.CRASHED:

@@ -18,6 +18,7 @@ from rackloop.safety.undo import Equipment, journalled
 from rackloop_drivers.boxes import DiagnosticInterrupt
 from rackloop_drivers.crash import HostCrash, ServerFaults
 from rackloop_drivers.host_tools import HostFaults
+from rackloop_labs.restart_notes import restart_notes
 from tests.unit.harness.journalled_bench import Bench
 
 NAME = "server:srv1"
@@ -89,16 +90,22 @@ class Server:
         return 0
 
 
+class Killed(BaseException):
+    """The end of the process that told the power something."""
+
+
 class Power:
     """Power that is on at first; ``told`` has what it was told, unless it ``refuses`` that, ``on`` or ``off``.
 
     What it ``does_unheard`` it does, and its answer is lost. One that ``is_silent`` does not say whether it is on.
+    Either way it ``raises``.
     """
 
     def __init__(self) -> None:
         self.told: list[str] = []
         self.refuses = self.does_unheard = ""
         self.is_silent = False
+        self.raises: type[BaseException] = NotConnected
 
     def is_on(self, _deadline: Deadline) -> bool:
         if self.is_silent:
@@ -113,10 +120,10 @@ class Power:
 
     def _tell(self, what: str) -> None:
         if what == self.refuses:
-            raise NotConnected("bmc-srv1: no answer")
+            raise self.raises("bmc-srv1: no answer")
         self.told.append(what)
         if what == self.does_unheard:
-            raise NotConnected("bmc-srv1: its answer was lost")
+            raise self.raises("bmc-srv1: its answer was lost")
 
 
 class Controller:
@@ -169,9 +176,11 @@ class World(Bench):
     def equipment(self, controller: DiagnosticInterrupt | None = None) -> Equipment:
         host = cast("Host", self.server)
         trigger = str(self.server.kernel / "sysrq-trigger")
-        crash = HostCrash(host, NAME, self.outlet, controller or Controller(self.server), trigger=trigger)
+        note = restart_notes(self.journal, self.lab.name, NAME, None)
+        pulses = controller or Controller(self.server)
+        crash = HostCrash(host, NAME, self.outlet, pulses, trigger=trigger, note=note)
         part = ServerFaults(crash, HostFaults(host, NAME, self.hang))
-        return replace(self.rack.equipment, breakable={NAME: part})
+        return replace(self.rack.equipment, power={NAME: self.outlet}, breakable={NAME: part})
 
     def break_as(self, kind: str, controller: DiagnosticInterrupt | None = None, *, key: str = KEY) -> None:
         """Break it as a run does that is killed then: what is left is heal's to undo."""

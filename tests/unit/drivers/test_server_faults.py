@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from rackloop.clock import Deadline
 from rackloop.errors import FaultRefused, LabError, NotConnected
 from rackloop.faults import Faults, FaultSpec
+from rackloop.lab import LabKind
+from rackloop.record.acts import BreakPart, MendPart
+from rackloop.safety.leases import LeaseTerms, leased
 from rackloop.safety.undo import journalled, undo
-from rackloop_drivers.crash import ServerFaults
-from tests.unit.drivers.panicking_server import KEY, NAME, Controller, World
+from rackloop_drivers.crash import HostCrash, ServerFaults
+from rackloop_drivers.host_tools import HostFaults
+from rackloop_labs.host_breakables import crashes
+from tests.unit.drivers.panicking_server import KEY, NAME, Controller, Killed, World
+
+if TYPE_CHECKING:
+    from rackloop.abilities import Host
+    from rackloop_drivers.host import SshHost
 
 LATER = "run-1/2"
 
@@ -123,7 +133,7 @@ def test_a_mending_that_ended_between_off_and_on_is_gone_on_with_by_another_proc
     assert world.outlet.told == left
     world.outlet.refuses = ""
     report = world.heal_anew()
-    assert (report.problems, len(report.undone)) == ((), 1)
+    assert (report.problems, len(report.undone)) == ((), 2), "the panic and the note of its mending"
     assert world.outlet.told == ["off", "on"]
 
 
@@ -210,3 +220,88 @@ def test_a_server_that_does_not_come_up_in_its_time_is_started_once_more(world: 
         part.mend(KEY, world.deadline)
         told.append(len(world.outlet.told))
     assert told == [2, 2, 4]
+
+
+@pytest.mark.parametrize("was_made", [True, False])
+def test_power_that_an_operator_cut_after_a_run_died_is_named_and_not_given(world: World, *, was_made: bool) -> None:
+    """Also where the run died before the kernel was told anything."""
+    world.server.panics = True
+    if was_made:
+        world.break_as("crash")
+    else:
+        world.recorder.intend(NAME, BreakPart(KEY, {"kind": "crash"}), [MendPart(KEY)])
+    world.server.is_silent = True
+    world.outlet.turn_off(world.deadline)
+    report = world.heal_anew()
+    named = f"power port {NAME} is off and no journal entry says why; turn it on if it should be"
+    assert (report.problems, len(report.undone), world.outlet.told) == ((named,), 1, ["off"])
+
+
+@pytest.mark.parametrize(("before", "after"), [("off", ""), ("", "off"), ("on", ""), ("", "on")])
+def test_a_mending_that_was_killed_is_gone_on_with_by_the_next_heal(world: World, before: str, after: str) -> None:
+    """Before or after its power did what it was told; a server that has it back boots, and keeps it."""
+    world.server.panics = True
+    world.break_as("crash")
+    world.outlet.refuses, world.outlet.does_unheard, world.outlet.raises = before, after, Killed
+    with pytest.raises(Killed):
+        world.heal_anew()
+    world.outlet.refuses = world.outlet.does_unheard = ""
+    assert world.heal_anew().is_healed
+    assert world.outlet.told == ["off", "on"]
+    assert world.journal.standing(world.lab.name) == []
+    world.outlet.turn_off(world.deadline)
+    world.heal_anew()
+    assert world.outlet.told == ["off", "on", "off"], "an operator's own"
+
+
+def test_a_server_whose_controller_stayed_silent_is_left_to_boot_by_the_next_heal(world: World) -> None:
+    world.server.panics = True
+    world.break_as("crash")
+    world.outlet.does_unheard = "on"
+    part = world.equipment().breakable[NAME]
+    assert isinstance(part, ServerFaults)
+    part.recall({KEY: {"kind": "crash"}})
+    with pytest.raises(NotConnected):
+        part.mend(KEY, world.deadline)
+    report = world.heal_anew()
+    assert (report.problems, len(report.undone), world.outlet.told) == ((), 2, ["off", "on"])
+
+
+def test_a_run_that_died_after_it_mended_a_panic_has_no_claim_to_the_power(world: World) -> None:
+    world.server.panics = True
+    part = journalled(world.equipment(), world.recorder).breakable[NAME]
+    part.break_as(KEY, {"kind": "crash"}, world.deadline)
+    part.mend(KEY, world.deadline)
+    assert [entry.what for entry in world.journal.standing(world.lab.name)] == [BreakPart(KEY, {"kind": "crash"})]
+    world.outlet.turn_off(world.deadline)
+    world.heal_anew()
+    assert world.outlet.told == ["off", "on", "off"]
+
+
+def test_no_power_is_cut_where_that_cannot_be_noted(world: World) -> None:
+    def full(_key: str, _fault: Mapping[str, str]) -> Callable[[], None]:
+        raise LabError("no space left")
+
+    crash = HostCrash(cast("Host", world.server), NAME, world.outlet, note=full)
+    crash.recall({KEY: {"kind": "crash"}})
+    world.server.is_silent = True
+    for _ in range(2):
+        with pytest.raises(LabError, match="no space left"):
+            crash.mend(KEY, world.deadline)
+    assert world.outlet.told == []
+    assert crash.standing(world.deadline) == {KEY: {"kind": "crash"}}
+
+
+def test_the_servers_of_a_real_rack_note_it_under_the_lease(world: World) -> None:
+    real = world.lab.model_copy(update={"kind": LabKind.PHYSICAL})
+    host = cast("SshHost", world.server)
+    others = {NAME: HostFaults(host, NAME, world.hang)}
+    with leased(world.lab, world.journal.store, LeaseTerms()) as held:
+        part = crashes(real, {"srv1": host}, {NAME: world.outlet}, {}, others, held)[NAME]
+        assert isinstance(part, ServerFaults)
+        part.recall({KEY: {"kind": "crash"}})
+        world.server.is_silent, world.outlet.refuses = True, "on"
+        with pytest.raises(NotConnected):
+            part.mend(KEY, world.deadline)
+    (note,) = world.journal.standing(world.lab.name)
+    assert note.what == BreakPart("restart/on", {"kind": "restart", "power": "on"})
