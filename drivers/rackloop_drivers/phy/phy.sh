@@ -61,6 +61,17 @@ cannot_tell() {
     exit 3
 }
 
+# A request whose process lives no more takes nothing away: it was killed, as where memory ran out.
+forget_dead() {
+    for held in "$requests"/*/phy-* "$requests"/*/acting-*; do
+        request=${held%/*}
+        [ -s "$request/pid" ] || continue
+        # Another process may have its number by now.
+        tr '\0' ' ' 2>/dev/null <"/proc/$(cat "$request/pid")/cmdline" |
+            grep -qE " (begin|swing) ${request##*/} " || rm -f "$held"
+    done
+}
+
 # Whether a drop or a flap of the PHY goes on.
 is_taken() {
     set -- "$requests"/*/"$1"
@@ -206,6 +217,9 @@ all_of() {
 }
 
 case $what in
+begin | free | disable | enable | restore) forget_dead ;;
+esac
+case $what in
 list)
     for phy in "$class"/*; do
         [ -e "$phy/phy_identifier" ] || continue
@@ -250,6 +264,7 @@ begin)
     for phy in "$@"; do await_turn "$phy"; done
     keep_expanders "$@"
     mkdir "$requests/$id" 2>/dev/null || exit 0
+    echo $$ >"$requests/$id/pid"
     for phy in "$@"; do
         : >"$requests/$id/$phy"
     done
@@ -270,6 +285,7 @@ swing)
     id=$1 count=$2 down_s=$3 up_s=$4
     shift 4
     phys=$*
+    echo $$ >"$requests/$id/pid"
     trap end_acting EXIT
     while [ "$count" -gt 0 ]; do
         begin_acting

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -281,6 +282,39 @@ def test_a_phy_that_is_dropped_is_not_switched_off(tmp_path: Path) -> None:
     assert (tmp_path / "state").read_text() == "1\n"
     assert phy(tmp_path, "restore", "phy-0:0").returncode == 0
     until(lambda: not swings(tmp_path))
+    assert (tmp_path / "state").read_text() == "10\n"
+
+
+@pytest.mark.parametrize("times", [("1", "3600.000000", "0.000000"), ("2", "0.001000", "3600.000000")])
+@pytest.mark.parametrize("pid", [None, "self"])
+def test_a_drop_or_a_flap_that_was_killed_keeps_no_other_from_the_phy(
+    tmp_path: Path, times: tuple[str, ...], pid: str | None
+) -> None:
+    """In its pause, while the PHY is off or on; another process may have its number by now."""
+    switched_by_smp(tmp_path, "phy-0:0")
+    request = tmp_path / "run/rackloop-phy/7"
+    assert phy(tmp_path, "begin", "7", *times, "phy-0:0").returncode == 0
+    is_on = times[0] == "2"
+    until(lambda: controls(tmp_path) == ["dis", "lr"][: 1 + is_on] and not list(request.glob("acting-*")))
+    os.kill(int((request / "pid").read_text()), signal.SIGKILL)
+    until(lambda: not swings(tmp_path))
+    if pid is not None:
+        (request / "pid").write_text(f"{os.getpid()}\n")
+    assert phy(tmp_path, "free", "phy-0:0").returncode == 0
+    done = phy(tmp_path, "begin", "8", "1", "0.001000", "0.000000", "phy-0:0")
+    assert (done.returncode, done.stderr) == (0, "")
+    until(lambda: not swings(tmp_path))
+    assert (tmp_path / "state").read_text() == "10\n"
+    assert phy(tmp_path, "begin", "7", *times, "phy-0:0").returncode == 0, "it was asked for before, and is not again"
+    assert not swings(tmp_path)
+
+
+def test_a_phy_that_a_killed_drop_left_off_is_given_back(tmp_path: Path) -> None:
+    switched_by_smp(tmp_path, "phy-0:0")
+    assert phy(tmp_path, "begin", "7", "1", "3600.000000", "0.000000", "phy-0:0").returncode == 0
+    os.kill(int((tmp_path / "run/rackloop-phy/7/pid").read_text()), signal.SIGKILL)
+    until(lambda: not swings(tmp_path))
+    assert phy(tmp_path, "enable", "phy-0:0").returncode == 0
     assert (tmp_path / "state").read_text() == "10\n"
 
 
