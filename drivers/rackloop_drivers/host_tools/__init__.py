@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rackloop_drivers.host_tools._survey import NoDriveThere as NoDriveThere
     from rackloop_drivers.host_tools._survey import identify_drive as identify_drive
     from rackloop_drivers.host_tools._survey import identify_drives as identify_drives
+    from rackloop_drivers.host_tools._survey import list_disks as list_disks
     from rackloop_drivers.host_tools._survey import name_of as name_of
     from rackloop_drivers.host_tools._survey import read_drive as read_drive
     from rackloop_drivers.host_tools._survey import read_drives as read_drives

@@ -31,11 +31,12 @@ _MEMBERS = {
 
 @dataclass(frozen=True)
 class ListedDisk:
-    """A whole disk by its kernel name: its size, whether it turns, and who uses it or anything on it."""
+    """A whole disk: its size, whether it turns, who uses it or anything on it, and its serial where udev knows that."""
 
     size_bytes: int
     is_rotational: bool
     usage: BlockUsage
+    serial: str | None = None
 
 
 def parse_lsblk(raw: str, where: str) -> dict[str, ListedDisk]:
@@ -67,7 +68,8 @@ def _disk(entry: Mapping[str, Any]) -> ListedDisk:
     is_boot_drive = any(where in BOOT_MOUNTS for _, where in mounts)
     # With -b newer versions print a number, older ones its digits.
     usage = BlockUsage(tuple(dict.fromkeys(claims)), is_boot_drive)
-    return ListedDisk(int(entry["size"]), _flag(entry["rota"]), usage)
+    serial = entry.get("serial")
+    return ListedDisk(int(entry["size"]), _flag(entry["rota"]), usage, None if serial is None else str(serial))
 
 
 def _mount_points(part: Mapping[str, Any]) -> list[str]:

@@ -16,7 +16,7 @@ from rackloop.drive_identifiers import is_on_path
 from rackloop.errors import LabError, UnknownFormat
 from rackloop.lab import state_root
 from rackloop_drivers.host_tools._fields import Fields
-from rackloop_drivers.host_tools._lsblk import parse_lsblk
+from rackloop_drivers.host_tools._lsblk import ListedDisk, parse_lsblk
 from rackloop_drivers.host_tools._nvme_cli import parse_nvme
 from rackloop_drivers.host_tools._reading import Reading
 from rackloop_drivers.host_tools._sections import Section, parse_sections
@@ -48,6 +48,7 @@ exit "$status"
 """
 _NVME_SECTIONS = ("id-ctrl", "id-ns", "smart-log")
 _IDENTITY = "--identity"
+_USAGE = "--usage"
 _BY_PATH = "/dev/disk/by-path/"
 
 
@@ -109,6 +110,20 @@ def read_drives(executor: Executor, nodes: Sequence[str], deadline: Deadline) ->
     if not nodes:
         raise ValueError("no drive was named, which would be all of them")
     return Answers(executor, ("survey.sh",), nodes, deadline).inventory()
+
+
+def list_disks(executor: Executor, nodes: Sequence[str], deadline: Deadline) -> dict[str, ListedDisk]:
+    """The disks at ``nodes``, by these: the use and the serial of each, as the server knows them of itself.
+
+    No drive is asked anything. However many there are it takes a moment, and one that hangs keeps it from nothing. One
+    that is gone is left out. Raises LabError where the server cannot be asked, ToolError where lsblk is missing,
+    UnknownFormat as :func:`survey_host` does.
+    """
+    if not nodes:
+        raise ValueError("no drive was named, which would be all of them")
+    answers = Answers(executor, ("survey.sh",), (_USAGE, *nodes), deadline)
+    found = {node: answers.disk(node.removeprefix("/dev/")) for node in nodes}
+    return {node: disk for node, disk in found.items() if disk is not None}
 
 
 @contextmanager
@@ -201,22 +216,28 @@ class Answers:
         place = {"by_path": by_paths[0] if by_paths else None, "slot": self._places.slot_of(name, by_paths)}
         found: Mapping[str, str] = {kind: value for kind, value in place.items() if value is not None}
         identity = replace(reading.identity, identifiers={**reading.identity.identifiers, **found})
-        disk = self._disks.get(name)
+        disk = self.disk(name)
         if disk is None:
             raise LabError(f"{self.host}:/dev/{name}: lsblk does not list it, so its users are unknown")
-        unclaimed = [
-            *parse_exports(self.listing("exports").stdout, name),
-            *parse_loops(self.listing("loops").stdout, name),
-        ]
         return SeenDrive(
             device=f"/dev/{name}",
             identity=identity,
             by_paths=by_paths,
             is_rotational=disk.is_rotational,
-            usage=replace(disk.usage, claims=(*disk.usage.claims, *unclaimed)),
+            usage=disk.usage,
             counters=reading.counters,
             findings=reading.findings,
         )
+
+    def disk(self, name: str) -> ListedDisk | None:
+        """The disk of a kernel name as lsblk lists it, and those of its users that lsblk does not know."""
+        if (disk := self._disks.get(name)) is None:
+            return None
+        unclaimed = [
+            *parse_exports(self.listing("exports").stdout, name),
+            *parse_loops(self.listing("loops").stdout, name),
+        ]
+        return replace(disk, usage=replace(disk.usage, claims=(*disk.usage.claims, *unclaimed)))
 
     def _reading(self, name: str) -> Reading:
         where = f"{self.host}:/dev/{name}"

@@ -1,10 +1,14 @@
 # Reads the drives of a server: all of them, or those that are given: by a node below /dev, or by the beginning of their
-# names under /dev/disk/by-path. With --identity before these, who they are, and not how they are. Comes after sections.sh.
-counts=yes nodes=
-[ "$1" != --identity ] || { counts=no && shift; }
+# names under /dev/disk/by-path. With --identity before these, who they are, and not how they are; with --usage, who uses
+# them, and no drive is asked anything. Comes after sections.sh.
+counts=yes asks=yes nodes=
+case $1 in
+--identity) counts=no && shift ;;
+--usage) asks=no && shift ;;
+esac
 
 read_drive() {
-    case $1 in
+    [ "$asks" = no ] || case $1 in
     nvme*c*n*) ;; # a path of a multipath namespace, which has a node of its own
     # A namespace is named after its subsystem, whose number need not be that of its controller: nvme2n2 can be nvme1's.
     nvme*n*)

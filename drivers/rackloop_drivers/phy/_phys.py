@@ -6,9 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 
 from rackloop.abilities import Host, PortState
 from rackloop.clock import Deadline
-from rackloop.errors import DeadlineExceeded, LabError, RackloopError
+from rackloop.errors import DeadlineExceeded, FaultRefused, LabError, RackloopError
 from rackloop_drivers.phy._host_phy import HostPhy, PhyVia, SasPhy, list_phys, run_phy
 from rackloop_drivers.phy._use import require_unused
+
+# As physical labs have it that say nothing of their tools.
+_LOOK_S = 40.0
 
 
 class HostPhys:
@@ -22,7 +25,9 @@ class HostPhys:
     raises ToolError where they are missing.
 
     ``drives`` has, for each port, the serials of those that may be behind it, by their names: before a drop, a flap or
-    a reset any other drive there, one that is mounted or held, and the boot drive are refused with GuardRefused.
+    a reset any other drive there, one that is mounted or held, and the boot drive are refused with GuardRefused. The
+    look has ``look_s`` whatever is left until the deadline, and the act as long after it as it had before; one that
+    takes longer is FaultRefused.
     """
 
     def __init__(
@@ -31,10 +36,12 @@ class HostPhys:
         via: PhyVia = PhyVia.SYSFS,
         *,
         drives: Mapping[int, Mapping[str, str]] | None = None,
+        look_s: float = _LOOK_S,
     ) -> None:
         self._ports = dict(ports)
         self._via = via
         self._drives = drives or {}
+        self._look_s = look_s
 
     def drop(self, ports: Collection[int], down_s: float, deadline: Deadline, *, request_id: int) -> None:
         """Take the signal away from ``ports``; returns once it is. Servers forget a ``request_id`` after an hour."""
@@ -85,27 +92,39 @@ class HostPhys:
 
     def reset_link(self, ports: Collection[int], deadline: Deadline, *, is_hard: bool = False) -> None:
         """Reset the links of ``ports``, with ``is_hard`` what is at their other end too."""
-        for host, phys in self._acting(ports, deadline):
-            run_phy(host, self._via, "reset", "hard" if is_hard else "link", *phys, deadline=deadline)
+        acting, act_by = self._acting(ports, deadline)
+        for host, phys in acting:
+            run_phy(host, self._via, "reset", "hard" if is_hard else "link", *phys, deadline=act_by)
 
     def _swing(
         self, ports: Collection[int], deadline: Deadline, request_id: int, count: int, down_s: float, up_s: float
     ) -> None:
         times = (str(request_id), str(count), f"{down_s:.6f}", f"{up_s:.6f}")
-        for host, phys in self._acting(ports, deadline):
-            run_phy(host, self._via, "begin", *times, *phys, deadline=deadline)
+        acting, act_by = self._acting(ports, deadline)
+        for host, phys in acting:
+            run_phy(host, self._via, "begin", *times, *phys, deadline=act_by)
 
-    def _acting(self, ports: Collection[int], deadline: Deadline) -> list[tuple[Host, list[str]]]:
-        """The servers and the names of the PHYs that an act is about; nothing has happened where this raises."""
+    def _acting(self, ports: Collection[int], deadline: Deadline) -> tuple[list[tuple[Host, list[str]]], Deadline]:
+        """The servers and the names of the PHYs that an act is about, and by when it is to be made.
+
+        Nothing has happened where this raises.
+        """
         _require_time(deadline)
+        left_s = deadline.remaining_s()
+        look_by = Deadline.after(deadline.clock, max(left_s, self._look_s))
         acting = []
         for host, its_ports in self._hosts(ports):
-            found = self._listed(host, its_ports, deadline)
-            for port, phys in found.items():
-                names = _names({port: phys})
-                require_unused(self._ports[port], names, self._drives.get(port, {}), self._via, deadline)
+            try:
+                found = self._listed(host, its_ports, look_by)
+                for port, phys in found.items():
+                    names = _names({port: phys})
+                    require_unused(self._ports[port], names, self._drives.get(port, {}), self._via, look_by)
+            except DeadlineExceeded as error:
+                # A refusal, after which nothing is to be undone.
+                why = f"{host.name} did not tell in time who uses the drives there: {error}"
+                raise FaultRefused(f"what is told to PHYs of {host.name}", [why]) from error
             acting.append((host, _names(found)))
-        return acting
+        return acting, Deadline.after(deadline.clock, left_s)
 
     def _found(self, ports: Collection[int], deadline: Deadline) -> dict[int, list[SasPhy]]:
         return {

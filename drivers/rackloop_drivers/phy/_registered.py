@@ -16,7 +16,7 @@ class HostPhyDriver(PhyDriver):
 
         ports = {number: HostPhy(opening.hosts[server], path) for number, (server, path) in opening.paths.items()}
         drives = {number: _may_be_behind(opening.lab, number, server) for number, (server, _) in opening.paths.items()}
-        return HostPhys(ports, drives=drives) if ports else None
+        return HostPhys(ports, drives=drives, look_s=opening.lab.time_s("tools")) if ports else None
 
 
 def _may_be_behind(lab: Lab, number: int, server: str) -> dict[str, str]:

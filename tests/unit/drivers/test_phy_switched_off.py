@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from rackloop.abilities import Completed
-from rackloop.clock import Deadline
-from rackloop.errors import GuardRefused
+from rackloop.clock import Deadline, VirtualClock
+from rackloop.errors import FaultRefused, GuardRefused
 from rackloop.lab import load_lab
 from rackloop_drivers.boxes import FabricOpening
 from rackloop_drivers.phy import HostPhy, HostPhys, PhySwitchedOff
 from rackloop_labs.fabric import open_fabric
 from tests.deadlines import CLOCK, soon
-from tests.unit.harness.recorded_server import RECORDED, RecordedServer
+from tests.unit.harness.recorded_server import RECORDED, RecordedServer, answered
 
 PATH = "pci-0000:00:07.0"
 LISTED = "phy-6:0 0 /sys/devices/pci0000:00/0000:00:07.0/host6/phy-6:0/sas_phy/phy-6:0 , 3.0 Gbit\n"
@@ -54,6 +54,10 @@ def server(behind: Sequence[str] = ("sda",), **fields: Any) -> SasServer:
 
 def part(*mounted: str) -> dict[str, Any]:
     return {"name": "sda1", "kname": "sda1", "type": "part", "size": 1, "rota": True, "mountpoints": list(mounted)}
+
+
+def disk(name: str, **fields: Any) -> dict[str, Any]:
+    return {"name": name, "kname": name, "type": "disk", "size": 1, "rota": True, "mountpoints": [], **fields}
 
 
 def prepared(host: SasServer, **drives: str) -> dict[str, Any]:
@@ -99,7 +103,8 @@ def test_every_drive_behind_it_is_looked_at() -> None:
 
 
 def test_a_drive_that_cannot_be_read_stays() -> None:
-    host = server()
+    """Its server does not know its serial, as without udev."""
+    host = server(serial=None)
     whole = json.loads(RECORDED["smartctl sda"].stdout)
     said = {"messages": [{"string": "Smartctl open device: /dev/sda failed: No such device", "severity": "error"}]}
     failed = {name: whole[name] for name in ("json_format_version", "smartctl")}
@@ -143,6 +148,68 @@ def test_a_drive_that_somebody_uses_keeps_its_link(
     with pytest.raises(GuardRefused, match=reason):
         disturbed(host, act, d01=serial() if described else "OTHER")
     assert not {"begin", "reset"}.intersection(host.told)
+
+
+SHELF = tuple(f"sd{letter}" for letter in "cdefghijklmnopqrstuvwxyz")
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_of_a_whole_shelf_no_drive_is_asked_who_uses_it(act: str) -> None:
+    """One after the other would take longer than an act may."""
+    disks = [disk(name, serial=f"S-{name}") for name in SHELF]
+    host = SasServer(behind=SHELF)
+    host.answers["lsblk -"] = answered(json.dumps({"blockdevices": disks}))
+    disturbed(host, act, **{f"d-{name}": f"S-{name}" for name in SHELF})
+    assert len([argv for argv in host.ran if argv[3] == "survey"]) == 1
+    assert host.told[-1] == act.replace("flap", "begin")
+    disks[-1]["mountpoints"] = ["/srv"]
+    host.answers["lsblk -"] = answered(json.dumps({"blockdevices": disks}))
+    with pytest.raises(GuardRefused, match=r"drive d-sdz .*sdz is mounted at /srv"):
+        disturbed(host, act, **{f"d-{name}": f"S-{name}" for name in SHELF})
+
+
+def test_a_drive_that_went_since_it_was_found_is_not_taken_for_one_that_nobody_uses() -> None:
+    with pytest.raises(GuardRefused, match=r"drive /dev/sdx .*lsblk does not list it"):
+        disturbed(server(behind=("sda", "sdx")), "begin", d01=serial())
+
+
+def test_a_drive_that_the_server_knows_by_another_serial_is_asked() -> None:
+    """As older udev has the name of a SAS drive for it."""
+    host = server(serial="5000c50000000abc")
+    disturbed(host, "begin", d01=serial())
+    assert host.told[-1] == "begin"
+
+
+@dataclass
+class SlowServer(SasServer):
+    """A server whose survey takes its time."""
+
+    clock: VirtualClock = field(default_factory=VirtualClock)
+    survey_s: float = 0.0
+    left_s: float = 0.0
+
+    def run(self, argv: Sequence[str], deadline: Deadline, *, stdin: str = "") -> Completed:
+        if argv[3] == "survey":
+            self.clock.advance(min(self.survey_s, deadline.remaining_s()))
+        self.left_s = deadline.remaining_s()
+        return super().run(argv, deadline, stdin=stdin)
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_the_look_has_a_time_of_its_own_and_leaves_the_act_its(act: str) -> None:
+    host = SlowServer(answers=server().answers, survey_s=35.0)
+    phys = HostPhys({1: HostPhy(host, PATH)}, drives={1: {"d01": serial()}}, look_s=40.0)
+    ACTS[act](phys, Deadline.after(host.clock, 10))
+    assert (host.told[-1], host.left_s) == (act.replace("flap", "begin"), 10.0)
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_an_act_whose_look_takes_too_long_is_refused_and_nothing_is_to_be_undone(act: str) -> None:
+    host = SlowServer(answers=server().answers, survey_s=41.0)
+    phys = HostPhys({1: HostPhy(host, PATH)}, drives={1: {"d01": serial()}}, look_s=40.0)
+    with pytest.raises(FaultRefused, match="srv9 did not tell in time who uses the drives there"):
+        ACTS[act](phys, Deadline.after(host.clock, 10))
+    assert host.told == ["list", "behind"]
 
 
 LAB = """

@@ -58,8 +58,8 @@ def test_a_command_besides_names_no_drive(command: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize(
     ("words", "kinds"),
-    [((), ("id-ctrl", "id-ns", "smart-log")), (("--identity",), ("id-ctrl", "id-ns"))],
-    ids=["whole", "identity"],
+    [((), ("id-ctrl", "id-ns", "smart-log")), (("--identity",), ("id-ctrl", "id-ns")), (("--usage",), ())],
+    ids=["whole", "identity", "usage"],
 )
 def test_a_namespace_is_asked_by_its_own_node(words: tuple[str, ...], kinds: tuple[str, ...]) -> None:
     """With multipath, nvme2n2 can be of the controller nvme1: no controller's name follows from a namespace's."""
@@ -70,3 +70,12 @@ def test_a_namespace_is_asked_by_its_own_node(words: tuple[str, ...], kinds: tup
     assert [(kind, name, *called[:3]) for kind, name, *called in asked] == [
         (kind, "nvme2n2", "nvme", kind, "/dev/nvme2n2") for kind in kinds
     ]
+
+
+@pytest.mark.parametrize(("words", "asked"), [((), "smartctl sda smartctl --json=c -x /dev/sda\n"), (("--usage",), "")])
+def test_who_uses_a_drive_is_told_without_asking_it(words: tuple[str, ...], asked: str) -> None:
+    reading, _, _ = files(host_tools).joinpath("survey.sh").read_text(encoding="utf-8").partition("begin by-path -")
+    script = f'ask() {{ echo "$@"; }}\n{reading}\nread_drive sda\necho "listed $nodes, given $*"'
+    argv = ["sh", "-c", script, "survey", *words, "/dev/sda"]
+    done = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True)
+    assert done.stdout == f"{asked}listed  /dev/sda, given /dev/sda\n"

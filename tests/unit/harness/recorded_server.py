@@ -93,6 +93,8 @@ class RecordedServer:
         for header in ["lsblk -", *listed, *(asked for asked in self.answers if asked != "lsblk -")]:
             if argv[5:] and header not in listed and header.split(" ")[1] not in {"-", *wanted}:
                 continue
+            if "--usage" in argv and header not in listed and header != "lsblk -":
+                continue
             out, err = f"{out}\x1e{header}\n", f"{err}\x1e{header}\n"
             if header in listed:
                 out += listed[header]
