@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def restart_notes(journal: Journal, lab: str, resource: str, lease: HeldLease | None) -> NoteRestart:
-    """Write the notes of the server ``resource``: they stand in ``journal`` for whoever undoes the panic.
+    """The writer of the notes of the server ``resource``, which stand in ``journal`` until its power is back.
 
     Each raises LabError where it did not reach the disk, LeaseLost where ``lease`` is over.
     """

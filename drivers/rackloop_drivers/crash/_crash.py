@@ -69,7 +69,7 @@ class HostCrash:
     another that is told by ``recall``; to all else it is ``#crashed``, while it has power and does not answer. The
     fault stands until the power is back: to mend it once more goes on where a mending failed. ``note`` tells another
     object, by its ``recall``, of a mending that was killed between off and on. Without one that goes no further, for
-    whoever switched a server off may have a hand in it.
+    an operator who switched a server off may have a hand in it.
 
     A server that ``kernel.panic`` would have reboot is told to stay; one with kdump, and one that a hardware watchdog
     would reset, is refused with LabError. It keeps a note of each setting of its kernel that is changed: one that does
@@ -210,7 +210,7 @@ class HostCrash:
         self._has_power()
 
     def _has_power(self) -> None:
-        """Owe it nothing any more: from now on whoever cuts its power is another."""
+        """Owe it nothing any more: from now on its power is cut by others alone."""
         self._owed.clear()
         self._take_back()
         self._take_back = lambda: None
