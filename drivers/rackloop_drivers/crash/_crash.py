@@ -146,6 +146,9 @@ class HostCrash:
                 self.settings.mend(key, deadline)
             elif seen is _Seen.OWED and key in self._owed:
                 self._give_power(deadline)
+            elif seen is _Seen.CRASHED and self._owed.get(key, _UNKNOWN)["kind"] == _RESTART:
+                # It has its power; what else is to be done is the panic's, where one is known.
+                del self._owed[key]
             elif seen is _Seen.CRASHED and self._keys.keys() <= {key}:
                 self._keep_note("off")
                 self._owed[key] = self._keys.pop(key, _UNKNOWN)

@@ -305,3 +305,26 @@ def test_the_servers_of_a_real_rack_note_it_under_the_lease(world: World) -> Non
             part.mend(KEY, world.deadline)
     (note,) = world.journal.standing(world.lab.name)
     assert note.what == BreakPart("restart/on", {"kind": "restart", "power": "on"})
+
+
+@pytest.mark.parametrize("raises", [LabError, NotConnected])
+def test_the_note_of_a_mending_alone_cuts_no_power(world: World, raises: type[LabError]) -> None:
+    """Two heals: one ended between off and on, the next gave the power, and was told that it failed."""
+    world.server.panics = True
+    world.break_as("crash")
+    world.outlet.refuses, world.outlet.raises = "on", raises
+    world.heal_anew()
+    world.outlet.refuses, world.outlet.does_unheard = "", "on"
+    world.heal_anew()
+    world.outlet.does_unheard = ""
+    world.heal_anew()
+    assert world.outlet.told == ["off", "on"]
+    assert world.journal.standing(world.lab.name) == []
+
+
+def test_a_note_of_what_is_over_is_undone_and_cuts_no_power(world: World) -> None:
+    world.server.is_silent = True
+    restart = BreakPart("restart/off", {"kind": "restart", "power": "off"})
+    world.recorder.intend(NAME, restart, [MendPart("restart/off")])
+    report = world.heal_anew()
+    assert (report.problems, len(report.undone), world.outlet.told) == ((), 1, [])
