@@ -43,7 +43,7 @@ class Server:
     From ``boots_s`` before it ``answers_at_ns`` it refuses connections.
     """
 
-    boots_s = 100.0
+    boots_s = 20.0
 
     def __init__(self) -> None:
         self.answers = True
@@ -91,6 +91,13 @@ class CrashedServer(SimPart):
         take(self.takes_s, deadline)
         self.server.answers_at_ns = deadline.clock.now_ns() + round(self.server.boots_s * 1e9)
         super().mend(key, deadline)
+
+
+class StuckServer(SimPart):
+    """A server that cannot be given a new start."""
+
+    def mend(self, key: str, deadline: Deadline) -> None:
+        raise ToolError("the outlet does not switch")
 
 
 class DeadDrive(OnServer):
@@ -184,10 +191,27 @@ def test_a_hung_server_takes_no_time_from_the_others_and_from_the_map(bench: Ben
 
 
 def test_a_server_keeps_the_time_to_boot_and_what_is_on_it_is_mended_then(bench: Bench, srv1: Server) -> None:
-    broken(bench, server_srv1=CrashedServer(srv1, takes_s=380.0), slot_srv1_p0=OnServer(srv1, "removed"))
+    broken(bench, server_srv1=CrashedServer(srv1, takes_s=480.0), slot_srv1_p0=OnServer(srv1, "removed"))
     srv1.answers = False
     assert bench.heal(HEAL_S).is_healed
     assert standing(bench) == set()
+
+
+def test_a_server_that_was_given_no_new_start_is_not_waited_for(bench: Bench) -> None:
+    class Off(Server):
+        def question(self, deadline: Deadline) -> None:
+            if not self.answers:
+                raise NotConnected("connection refused")
+            super().question(deadline)
+
+    off = Off()
+    broken(bench, server_srv1=StuckServer("crash"), slot_srv1_p0=OnServer(off, "removed"))
+    off.answers = False
+    assert set(bench.heal(HEAL_S).problems) >= {
+        "server:srv1: the outlet does not switch",
+        "slot:srv1/p0: connection refused",
+    }
+    assert bench.clock.now_ns() == 0
 
 
 def test_a_drive_that_does_not_come_keeps_nothing_else_on_its_server_broken(bench: Bench, srv1: Server) -> None:

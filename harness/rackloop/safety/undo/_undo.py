@@ -170,15 +170,17 @@ class _Undoing:
         found_by = self.deadline.sooner(_FOUND_S if moved else 0.0)
         there = self.equipment.breakable
         parts = {name: its for name, its in self._by_resource(acts.MendPart).items() if name in there}
-        started = {Part.of_resource(name).server_name for name in parts if _kind(name) is PartKind.SERVER}
+
+        def is_mended(name: str) -> bool:
+            return name in parts and not any(entry.id in self.left for entry in parts[name])
 
         def try_each() -> list[str]:
-            again = [name for name, its in parts.items() if any(entry.id in self.left for entry in its)]
+            again = [name for name in parts if not is_mended(name)]
             late = [name for name in again if _asked_of(name) in silent or (moved and _kind(name) in _BEHIND_PORTS)]
             self.silent.clear()
             self._mend_each(late, is_late=True)
-            left = [name for name in late if any(entry.id in self.left for entry in parts[name])]
-            return [name for name in left if _asked_of(name) in started or not found_by.is_over()]
+            left = [name for name in late if not is_mended(name)]
+            return [name for name in left if is_mended(f"server:{_asked_of(name)}") or not found_by.is_over()]
 
         self._share().poll(try_each, operator.not_, every_s=_LOOK_S)
 
