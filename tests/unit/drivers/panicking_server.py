@@ -182,6 +182,12 @@ class World(Bench):
         part = ServerFaults(crash, HostFaults(host, NAME, self.hang))
         return replace(self.rack.equipment, power={NAME: self.outlet}, breakable={NAME: part})
 
+    def part(self) -> ServerFaults:
+        """The server, as a new process sees it."""
+        part = self.equipment().breakable[NAME]
+        assert isinstance(part, ServerFaults)
+        return part
+
     def break_as(self, kind: str, controller: DiagnosticInterrupt | None = None, *, key: str = KEY) -> None:
         """Break it as a run does that is killed then: what is left is heal's to undo."""
         acting = journalled(self.equipment(controller), self.recorder)

@@ -194,8 +194,7 @@ def test_a_server_that_was_told_to_start_boots_in_peace_though_the_answer_to_tha
 def test_a_controller_that_is_silent_once_power_was_told_on_leaves_the_fault_and_the_server_alone(world: World) -> None:
     world.server.panics = True
     world.break_as("crash")
-    part = world.equipment().breakable[NAME]
-    assert isinstance(part, ServerFaults)
+    part = world.part()
     part.recall({KEY: {"kind": "crash"}})
     world.outlet.does_unheard = "on"
     with pytest.raises(NotConnected, match="its answer was lost"):
@@ -211,8 +210,7 @@ def test_a_controller_that_is_silent_once_power_was_told_on_leaves_the_fault_and
 def test_a_server_that_does_not_come_up_in_its_time_is_started_once_more(world: World) -> None:
     world.server.panics = True
     world.break_as("crash")
-    part = world.equipment().breakable[NAME]
-    assert isinstance(part, ServerFaults)
+    part = world.part()
     told = []
     for waited_s in (0, 599, 1):
         world.clock.advance(waited_s)
@@ -258,8 +256,7 @@ def test_a_server_whose_controller_stayed_silent_is_left_to_boot_by_the_next_hea
     world.server.panics = True
     world.break_as("crash")
     world.outlet.does_unheard = "on"
-    part = world.equipment().breakable[NAME]
-    assert isinstance(part, ServerFaults)
+    part = world.part()
     part.recall({KEY: {"kind": "crash"}})
     with pytest.raises(NotConnected):
         part.mend(KEY, world.deadline)

@@ -8,10 +8,20 @@ from typing import Any
 
 from rackloop.clock import Deadline
 from rackloop.errors import DeadlineExceeded, NotConnected
-from rackloop.safety import heal
+from rackloop.safety import HealReport, heal
 from tests.unit.harness.journalled_bench import Bench
 from tests.unit.harness.looked_at import Looked
 from tests.unit.harness.sim_rack import SimPart, SimRegister
+
+
+def healed_with(bench: Bench, register: type[SimRegister]) -> tuple[HealReport, Looked]:
+    """A thorough heal where srv2 has such a register, and what it looked at."""
+    of_srv2 = {"slot:srv2/p0": SimPart("slot_power_off", name="srv2/p0"), "drive:d03": SimPart("media_error")}
+    equipment = replace(bench.rack.equipment, server_registers=(register(of_srv2),))
+    looked = Looked(bench)
+    deadline = Deadline.after(bench.clock, 60)
+    report = heal(bench.lab, bench.journal, equipment, bench.clock, deadline, look_at=looked, thorough=True)
+    return report, looked
 
 
 def test_what_a_server_switched_off_has_longer_to_come_back_than_its_tools_take(bench: Bench) -> None:
@@ -42,11 +52,7 @@ def test_a_server_that_is_waited_for_takes_no_time_from_those_that_answer(bench:
             bench.clock.advance(deadline.remaining_s())
             raise NotConnected("Connection refused")
 
-    of_srv2 = {"slot:srv2/p0": SimPart("slot_power_off", name="srv2/p0"), "drive:d03": SimPart("media_error")}
-    equipment = replace(bench.rack.equipment, server_registers=(Silent(of_srv2),))
-    looked = Looked(bench)
-    deadline = Deadline.after(bench.clock, 60)
-    report = heal(bench.lab, bench.journal, equipment, bench.clock, deadline, look_at=looked, thorough=True)
+    report, looked = healed_with(bench, Silent)
     (silent,) = report.problems
     assert silent.startswith("server srv2 does not answer: Connection refused; start it anew")
     assert set(looked.asked) == {"srv1", "d01", "d02"}, "what was waited for is not asked again, nor the drives it has"
@@ -59,10 +65,6 @@ def test_a_server_whose_drive_hangs_is_not_called_silent(bench: Bench) -> None:
         def standing(self, deadline: Deadline) -> dict[str, dict[str, Mapping[str, Any]]]:
             raise DeadlineExceeded("smartctl did not end")
 
-    of_srv2 = {"slot:srv2/p0": SimPart("slot_power_off", name="srv2/p0"), "drive:d03": SimPart("media_error")}
-    equipment = replace(bench.rack.equipment, server_registers=(Hangs(of_srv2),))
-    looked = Looked(bench)
-    deadline = Deadline.after(bench.clock, 60)
-    report = heal(bench.lab, bench.journal, equipment, bench.clock, deadline, look_at=looked, thorough=True)
+    report, looked = healed_with(bench, Hangs)
     assert report.problems == ("the faults that stand cannot be read: smartctl did not end",)
     assert set(looked.asked) >= {"srv2", "d03", "d04"}
