@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol, TypeVar
@@ -95,6 +95,11 @@ class Deadline:
     def sooner(self, seconds: float) -> Deadline:
         """The earlier of this deadline and ``seconds`` from now."""
         return Deadline(self.clock, min(self.at_ns, self.clock.now_ns() + round(seconds * 1e9)))
+
+    def in_turn(self, items: Collection[T]) -> Iterator[tuple[T, Deadline]]:
+        """Each of ``items`` with its own deadline: an equal share of the time that is left when its turn comes."""
+        for left, item in zip(range(len(items), 0, -1), items, strict=True):
+            yield item, self.sooner(self.remaining_s() / left)
 
     def poll(self, look: Callable[[], T], done: Callable[[T], object] = bool, *, every_s: float) -> T:
         """Call ``look`` every ``every_s`` until what it returns is ``done``; the last that it returned in time.

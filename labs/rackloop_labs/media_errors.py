@@ -51,9 +51,8 @@ class MediaErrorsOfDrive:
         noted_at = self._noted_at.get(key)
         asked = list(self._noting) if noted_at is None else [noted_at]
         silent: list[LabError] = []
-        for left, server in zip(range(len(asked), 0, -1), asked, strict=True):
-            # One that cannot be reached leaves the others their part of the time.
-            ask_by = deadline.sooner(deadline.remaining_s() / left)
+        # One that cannot be reached leaves the others their part of the time.
+        for server, ask_by in deadline.in_turn(asked):
             try:
                 had_note = self._noting[server].mend_noted(key, deadline, ask_by=ask_by)
             except LabError as error:
@@ -75,9 +74,9 @@ class MediaErrorsOfDrive:
         """
         standing: dict[str, Mapping[str, Any]] = {}
         silent: dict[str, LabError] = {}
-        for left, (server, faults) in zip(range(len(self._noting), 0, -1), self._noting.items(), strict=True):
+        for (server, faults), ask_by in deadline.in_turn(self._noting.items()):
             try:
-                standing |= faults.standing(deadline.sooner(deadline.remaining_s() / left))
+                standing |= faults.standing(ask_by)
             except LabError as error:
                 silent[server] = error
         if len(silent) == len(self._noting):

@@ -77,9 +77,7 @@ class HostPhys:
         """
         _require_time(deadline)
         problems: list[RackloopError] = []
-        hosts = self._hosts(ports)
-        for left, (host, its_ports) in zip(range(len(hosts), 0, -1), hosts, strict=True):
-            share = deadline.sooner(deadline.remaining_s() / left)
+        for (host, its_ports), share in deadline.in_turn(self._hosts(ports)):
             try:
                 phys = _names(self._listed(host, its_ports, share))
                 run_phy(host, self._via, "restore", *phys, deadline=share)

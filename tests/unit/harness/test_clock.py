@@ -90,3 +90,12 @@ def test_the_real_clock_does_not_wake_early() -> None:
     when_ns = clock.now_ns() + 2_000_000
     clock.sleep_until_ns(when_ns)
     assert clock.now_ns() >= when_ns
+
+
+def test_things_in_turn_have_equal_shares_of_the_time_that_is_left() -> None:
+    clock = VirtualClock()
+    shares = []
+    for item, share in Deadline.after(clock, 60).in_turn(["a", "b", "c"]):
+        shares.append((item, share.remaining_s()))
+        clock.advance({"a": 20, "b": 10, "c": 30}[item])
+    assert shares == [("a", 20.0), ("b", 20.0), ("c", 30.0)]

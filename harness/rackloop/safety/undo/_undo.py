@@ -185,10 +185,8 @@ class _Undoing:
         self._share().poll(try_each, operator.not_, every_s=_LOOK_S)
 
     def restore_power(self) -> None:
-        """Give each power port the state back that it had before the first of its entries.
-
-        In turn, for two may be one outlet, or one feed the other's box; each, and each broken part, has an equal share.
-        """
+        """Give each power port the state back that it had before the first of its entries."""
+        # In turn, for two may be one outlet, or one feed the other's box; each, and each broken part, has equal time.
         ports, parts = self._by_resource(acts.RestorePower), len(self._by_resource(acts.MendPart))
         for left, (name, entries) in zip(range(len(ports) + parts, parts, -1), ports.items(), strict=True):
             self.check()
@@ -261,8 +259,8 @@ class _Undoing:
                 return {ports[0]: f"may have no signal: {error}"}
         # One whose server does not answer keeps the others from being asked, unless each is by itself.
         problems: dict[int, str] = {}
-        for left, port in zip(range(len(ports), 0, -1), ports, strict=True):
-            problems |= self._without_signal([port], deadline.sooner(deadline.remaining_s() / left))
+        for port, share in deadline.in_turn(ports):
+            problems |= self._without_signal([port], share)
         return problems
 
     def _by_resource(self, kind: type[acts.InverseAct]) -> dict[str, list[Entry]]:
@@ -275,10 +273,7 @@ class _Undoing:
 
     @contextmanager
     def _problems_of(self, entries: Sequence[Entry], what: str, but: tuple[type[LabError], ...] = ()) -> Iterator[None]:
-        """Leave ``entries`` because of the error of the bench or of a tool that the block ends with, or an earlier.
-
-        Errors of the types ``but`` are raised.
-        """
+        """Leave ``entries`` for the bench's or a tool's error that ends the block, or one before; ``but`` is raised."""
         try:
             yield
         except but:
@@ -393,9 +388,9 @@ def _restore_signal(phy: SignalRestorer, ports: Sequence[int], deadline: Deadlin
     try:
         phy.restore(ports, deadline.sooner(deadline.remaining_s() / 2))
     except RackloopError:
-        for left, port in zip(range(len(ports), 0, -1), ports if len(ports) > 1 else (), strict=False):
+        for port, share in deadline.in_turn(ports if len(ports) > 1 else ()):
             with suppress(RackloopError):
-                phy.restore([port], deadline.sooner(deadline.remaining_s() / left))
+                phy.restore([port], share)
         raise
 
 
