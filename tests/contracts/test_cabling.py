@@ -256,7 +256,7 @@ class Without(LocalExecutor):
 
 
 def test_a_tool_that_is_missing_on_a_server_is_named_with_its_package(tmp_path: Path) -> None:
-    for program in ("sh", "timeout", "find", "grep", "ls", "readlink"):
+    for program in ("sh", "mktemp", "sleep", "cat", "rm", "find", "grep", "ls", "readlink"):
         (tmp_path / program).symlink_to(str(shutil.which(program)))
     told = "lsblk was not found on this machine: install its package util-linux"
     with Without(tmp_path) as executor, pytest.raises(ToolError, match=told):

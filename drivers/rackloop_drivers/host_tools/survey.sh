@@ -71,4 +71,5 @@ fi
 # Nodes have no spaces in their names; without any it lists all there are.
 # shellcheck disable=SC2086
 ask lsblk - lsblk -J -O -b $nodes
+answer
 exit 0

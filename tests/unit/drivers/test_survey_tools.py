@@ -1,0 +1,83 @@
+"""The tools of a survey run side by side, and one that does not end keeps nothing from what the others said."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from rackloop.errors import LabError, ToolError
+from rackloop_drivers import host_tools
+from rackloop_drivers.host_tools._sections import Section, parse_sections
+from rackloop_drivers.host_tools._survey import _AT_ONCE
+
+SHELLS = [shell for shell in ("sh", "bash", "dash") if shutil.which(shell)]
+SECTIONS = files(host_tools).joinpath("sections.sh").read_text(encoding="utf-8")
+#: A tool that begins to print, names its process, and can be ended by nobody who does not kill it.
+HANGS = """sh -c 'echo begun; echo "complains $$" >&2; echo $$ >"$0"; kill -STOP $$; echo ended'"""
+#: The time for a tool is over as soon as the second one has said all it has to say, and the first has begun.
+QUICK = 'sleep() { until [ -e "$said/1002.over" ] && [ -s "$0" ]; do :; done; }'
+
+
+def surveyed(shell: str, script: str, name: str = "survey", **variables: str) -> dict[str, Section]:
+    argv = [shell, "-c", _AT_ONCE.format(script=f"{SECTIONS}\n{script}\nanswer"), name, "60"]
+    environment = {**os.environ, **variables}
+    done = subprocess.run(argv, check=True, capture_output=True, text=True, env=environment, timeout=60)
+    return {f"{each.kind} {each.subject}": each for each in parse_sections(done.stdout, done.stderr)}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_tools_run_side_by_side(shell: str, tmp_path: Path) -> None:
+    """Each waits for the other to have begun."""
+    os.mkfifo(tmp_path / "one")
+    os.mkfifo(tmp_path / "two")
+    first = "sh -c 'echo $0 >$1/one; read other <$1/two; echo met $other'"
+    second = "sh -c 'read other <$1/one; echo $0 >$1/two; echo met $other'"
+    found = surveyed(shell, f"ask a - {first} first '{tmp_path}'\nask b - {second} second '{tmp_path}'")
+    assert [each.answer("srv1", "tool") for each in found.values()] == ["met second\n", "met first\n"]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_tool_that_hangs_keeps_nothing_from_what_others_said(shell: str, tmp_path: Path) -> None:
+    noted = tmp_path / "process"
+    noted.touch()
+    script = f"{QUICK}\nask smartctl sda {HANGS} \"$0\"\nask smartctl sdb sh -c 'echo fine; echo so >&2; exit 3'"
+    found = surveyed(shell, script, str(noted))
+    os.kill(int(noted.read_text()), signal.SIGKILL)
+    other = found["smartctl sdb"]
+    assert (other.stdout, other.stderr.strip(), other.status) == ("fine\n", "so", 3)
+    with pytest.raises(LabError, match="srv1:/dev/sda: smartctl did not end in time; the drive hangs"):
+        found["smartctl sda"].answer("srv1", "smartctl")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_tool_that_is_not_there_is_named(shell: str) -> None:
+    found = surveyed(shell, "ask smartctl sda /nowhere/smartctl -x")
+    with pytest.raises(ToolError, match="smartctl was not found on srv1: install its package smartmontools there"):
+        found["smartctl sda"].answer("srv1", "smartctl")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_answers_come_in_the_order_of_the_questions(shell: str) -> None:
+    many = [f"{number:03}" for number in range(24)]
+    found = surveyed(shell, "\n".join(f"ask tool {name} echo {name}" for name in many))
+    assert [each.stdout for each in found.values()] == [f"{name}\n" for name in many]
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no memory to keep files in")
+def test_a_server_whose_disk_is_full_is_surveyed() -> None:
+    found = surveyed("sh", "ask tool - echo fine", TMPDIR="/nowhere")
+    assert found["tool -"].answer("srv1", "tool") == "fine\n"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_nothing_is_left_behind(shell: str) -> None:
+    found = surveyed(shell, 'ask tool - echo "$said"')
+    place = Path(found["tool -"].stdout.strip())
+    assert place.name.startswith("rackloop-said-")
+    assert not place.exists()
