@@ -1,4 +1,4 @@
-"""Drives of a virtual rack erase themselves and fail fast, told by the tools of real kernels."""
+"""Drives of a virtual rack erase themselves, fail fast and hang, told by the tools of real kernels."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rackloop.lab import LabState, load_lab
 from rackloop.safety import Guard
 from rackloop_drivers.drive import HostDrive
 from rackloop_drivers.fail_fast import FAIL_FAST
+from rackloop_drivers.host_tools import survey_host
 from rackloop_drivers.open_blocks import open_blocks
 from rackloop_labs import Bench, open_lab
 from tests.deadlines import CLOCK, soon
@@ -25,6 +26,15 @@ pytestmark = pytest.mark.nightly
 PATTERN = bytes(range(256)) * 16
 BLOCK = SanitizeMethod.BLOCK_ERASE
 ERASES_WITHIN_S = 600.0
+# A read of a suspended device cannot be killed, as that of a drive which its controller has lost.
+HANGS = """
+modprobe dm_mod
+dmsetup create hangs --table "0 $(blockdev --getsz /dev/sda) linear /dev/sda 0"
+dmsetup suspend hangs
+printf '#!/bin/sh\\nexec dd if=/dev/mapper/hangs iflag=direct count=1\\n' >/usr/local/bin/smartctl
+chmod +x /usr/local/bin/smartctl
+"""
+GOES_ON = "rm /usr/local/bin/smartctl; dmsetup resume hangs; udevadm settle; dmsetup remove --retry hangs"
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +102,15 @@ def test_a_drive_is_told_to_fail_fast_and_has_its_setting_back(bench: Bench) -> 
     assert part.standing(soon(300)) == {"fail_fast/1": {"kind": FAIL_FAST, "within_s": 0.3}}
     part.mend("fail_fast/1", soon(300))
     assert bench.host("srv1").run(asked, soon(300)).stdout == before
+
+
+def test_a_drive_that_hangs_in_the_kernel_keeps_no_other_from_being_read(bench: Bench) -> None:
+    host = bench.host("srv3")
+    assert host.run(("sh", "-ec", HANGS), soon(300)).status == 0
+    try:
+        found = survey_host(host, soon(120))
+    finally:
+        assert host.run(("sh", "-c", GOES_ON), soon(300)).status == 0
+    assert sorted(drive.identity.serial for drive in found.drives) == ["RLV00005", "RLV00006"]
+    late = "srv3:/dev/sda: smartctl did not end in time; the drive hangs, or its link is down"
+    assert found.unreadable == {"/dev/sda": late}
