@@ -53,8 +53,13 @@ class Remembered:
         return {}
 
     def _write(self, kept: dict[str, dict[str, Any]]) -> None:
-        with suppress(OSError):
+        fresh: Path | None = None
+        try:
             # It is readable by its owner alone, and takes the place of the old one at once.
-            with NamedTemporaryFile("w", dir=self._file.parent, prefix=f"{self._file.name}.", delete=False) as fresh:
-                json.dump(kept, fresh)
-            Path(fresh.name).replace(self._file)
+            with NamedTemporaryFile("w", dir=self._file.parent, prefix=f"{self._file.name}.", delete=False) as file:
+                fresh = Path(file.name)
+                json.dump(kept, file)
+            fresh.replace(self._file)
+        except OSError:
+            if fresh is not None:
+                fresh.unlink(missing_ok=True)
