@@ -60,30 +60,36 @@ def read_rack(
     *,
     since: HealthSnapshot | None = None,
     besides: Callable[[str], Sequence[str]] | None = None,
+    on_all: Callable[..., object] = run_on_all,
 ) -> RackReading:
     """Ask every server of the bench once, all at the same time: what a snapshot and a survey are made of.
 
-    Each runs the command that ``besides`` has for it as well.
+    Each runs the command that ``besides`` has for it as well. A server that does not end in time is one that did not
+    answer, whatever the others said.
     Raises NotSupported where this kind of lab has no servers that can be reached.
     """
     hosts = [bench.host(server) for server in bench.lab.servers]
     known = {name: server.position for name, server in since.servers.items()} if since is not None else {}
+    answers: dict[str, HostHealth | Exception] = {}
 
-    def read(host: Host, deadline: Deadline) -> HostHealth | RackloopError:
+    def read(host: Host, deadline: Deadline) -> None:
+        does = besides(host.name) if besides is not None else ()
         try:
-            return read_health(host, known.get(host.name), deadline, besides(host.name) if besides is not None else ())
+            answers[host.name] = read_health(host, known.get(host.name), deadline, does)
         except RackloopError as error:
-            return error
+            answers[host.name] = error
 
     started_ns = bench.clock.now_ns()
+    late: Mapping[str, Exception] = {}
     try:
-        answers = run_on_all(hosts, read, deadline)
+        on_all(hosts, read, deadline)
     except NotConnected as error:
-        # A server that overstayed its deadline is one entry; the others' answers are lost with it.
-        answers = {host.name: NotConnected(str(error.children.get(host.name, error))) for host in hosts}
+        late = error.children
+    # One that was given up may answer yet.
+    found = {host.name: late.get(host.name) or answers[host.name] for host in hosts}
     return RackReading(
-        {name: answer for name, answer in answers.items() if isinstance(answer, HostHealth)},
-        {name: str(answer) for name, answer in answers.items() if isinstance(answer, RackloopError)},
+        {name: answer for name, answer in found.items() if isinstance(answer, HostHealth)},
+        {name: str(answer) for name, answer in found.items() if isinstance(answer, Exception)},
         started_ns,
         bench.clock.now_ns(),
     )
