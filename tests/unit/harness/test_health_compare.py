@@ -124,6 +124,13 @@ def test_a_server_that_is_silent_is_one_change_not_one_for_each_drive() -> None:
     assert "no route" in str(change)
 
 
+def test_a_drive_that_goes_is_missed_though_another_server_was_silent_all_the_time() -> None:
+    silent = {"srv2": "no route"}
+    after = replace(later(), drives={"d01": HEALTHY}, unreachable=silent)
+    change = only(compare(replace(BEFORE, unreachable=silent), after, Disturbed()))
+    assert (change.subject, change.what, change.judgement) == ("d02", "missing", Judgement.UNEXPECTED)
+
+
 def test_what_was_unknown_before_says_nothing_afterwards() -> None:
     silent = HealthSnapshot(0, 1, {}, {}, {"srv1": "no route"})
     assert compare(silent, later({"d01": {"media_errors": 5}}), Disturbed()) == []

@@ -125,8 +125,8 @@ class _Judge:
 def _drives(before: HealthSnapshot, after: HealthSnapshot, judge: _Judge) -> Iterator[HealthChange]:
     for drive, counters in before.drives.items():
         if drive not in after.drives:
-            # Where a server is silent, that is what is wrong, not each of its drives.
-            if not after.unreachable:
+            # Where a server fell silent, that is what is wrong, not each of its drives.
+            if before.servers.keys().isdisjoint(after.unreachable):
                 yield judge(MISSING, (), drive, MISSING.name, None, None, "; ".join(_newly_unreadable(before, after)))
             continue
         for change in health_changes(counters, after.drives[drive]):
