@@ -177,7 +177,7 @@ class Answers:
         self.by_paths = parse_by_path(self.listing("by-path").stdout)
         self._values = parse_values(self.listing("values").stdout)
         self._places = Places(self.listing("block").stdout, self._values, self.listing("enclosures").stdout)
-        listed = self._sections["lsblk", "-"].successful(self.host, "lsblk")
+        listed = self._section("lsblk", "-").successful(self.host, "lsblk")
         with _keeping_raw_text():
             self._disks = parse_lsblk(listed, self.host)
 

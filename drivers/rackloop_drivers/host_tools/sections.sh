@@ -16,7 +16,7 @@ asked=1000 tools=
 
 ask() {
     asked=$((asked + 1))
-    begin "$1 $2" >"$said/$asked.out" 2>"$said/$asked.err"
+    begin "$1 $2" >"$said/$asked.out" 2>"$said/$asked.err" || { rm -rf "$said"; exit 1; }
     shift 2
     {
         "$@"
@@ -26,15 +26,19 @@ ask() {
     tools="$tools $!"
 }
 
-# Waits for all tools, and prints what each said. One that is late has the status that timeout(1) gives, and what it may
-# say yet goes nowhere. It is not waited for: what hangs in the kernel does not end when it is killed.
+# Waits for all tools, and prints what each said. One that is late has the status -1, which no tool gives (smartctl has 124
+# where a drive is failing), and what it may say yet goes nowhere. It is not waited for: what hangs in the kernel does not
+# end when it is killed.
 answer() {
     # Unlike $$, the number of this shell where it is a subshell.
     read -r self _ </proc/self/stat
     trap : USR1
     {
-        sleep "$wait_s"
-        kill -USR1 "$self"
+        # Its sleep ends with it: some shells wait for whatever is left of a command substitution.
+        before=$!
+        trap '[ "$!" = "$before" ] || kill -9 "$!"; exit' TERM
+        sleep "$wait_s" &
+        wait "$!" && kill -USR1 "$self"
     } </dev/null >/dev/null 2>&1 &
     late=$!
     # shellcheck disable=SC2086
@@ -47,7 +51,7 @@ answer() {
         kill -9 "$tool" 2>/dev/null
         read -r heading <"$said/$asked.out"
         rm "$said/$asked.out"
-        printf '%s\n\036status 124\n' "$heading" >"$said/$asked.out"
+        printf '%s\n\036status -1\n' "$heading" >"$said/$asked.out"
     done
     cat "$said"/*.out
     cat "$said"/*.err >&2

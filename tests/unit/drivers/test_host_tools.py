@@ -200,9 +200,34 @@ def test_a_drive_that_warns_is_a_finding() -> None:
 
 
 def test_a_tool_that_hangs_costs_its_own_drive_only() -> None:
-    found = surveyed(RecordedServer(answers={**RECORDED, "id-ns nvme0n1": answered("", status=124)}))
+    found = surveyed(RecordedServer(answers={**RECORDED, "id-ns nvme0n1": answered("", status=-1)}))
     assert found.unreadable["/dev/nvme0n1"].startswith("srv9:/dev/nvme0n1: nvme did not end in time")
     assert len(found.drives) == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("smartctl sdb", "srv9:/dev/sdb: smartctl printed nothing: Killed"),
+        ("smart-log nvme0n1", "srv9:/dev/nvme0n1: nvme failed at smart-log: Killed"),
+    ],
+)
+def test_a_tool_that_is_killed_costs_its_own_drive_only(asked: str, told: str) -> None:
+    found = surveyed(RecordedServer(answers={**RECORDED, asked: answered("", "Killed\n", 137)}))
+    assert list(found.unreadable.values()) == [told]
+    assert len(found.drives) == 2
+
+
+def test_a_failing_drive_whose_smartctl_ends_as_if_it_was_late_is_read() -> None:
+    """Its exit status is a sum, and 124 where a command failed, the drive is failing, and an error log has entries."""
+    report = json.loads(RECORDED["smartctl sdb"].stdout)
+    report["smartctl"]["exit_status"] = 124
+    report["smart_status"] = {"passed": False}
+    found = surveyed(RecordedServer(answers={**RECORDED, "smartctl sdb": answered(json.dumps(report), status=124)}))
+    assert not found.unreadable
+    [failing] = [drive for drive in found.drives if drive.device == "/dev/sdb"]
+    assert failing.counters["critical_warning"] == 1
+    assert "SMART status: the drive is failing" in failing.findings
 
 
 def test_a_controller_that_refuses_is_told_in_its_words() -> None:

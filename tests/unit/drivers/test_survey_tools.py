@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -63,6 +64,27 @@ def test_a_tool_that_is_not_there_is_named(shell: str) -> None:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("status", [3, 124, 137])
+def test_what_a_tool_that_ended_says_counts_whatever_its_status(shell: str, status: int) -> None:
+    found = surveyed(shell, f"ask smartctl sda sh -c 'echo said; exit {status}'")["smartctl sda"]
+    assert (found.answer("srv1", "smartctl"), found.status) == ("said\n", status)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_tool_that_is_killed_is_no_tool_that_is_late(shell: str) -> None:
+    found = surveyed(shell, "ask smartctl sda sh -c 'kill -KILL $$'\nask smartctl sdb echo fine")
+    with pytest.raises(LabError, match="srv1:/dev/sda: smartctl printed nothing"):
+        found["smartctl sda"].answer("srv1", "smartctl")
+    assert found["smartctl sdb"].answer("srv1", "smartctl") == "fine\n"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_what_cannot_be_kept_ends_the_survey_and_loses_no_drive_in_silence(shell: str) -> None:
+    with pytest.raises(subprocess.CalledProcessError):
+        surveyed(shell, 'ask smartctl sda echo fine\nrm -r "$said"\nask smartctl sdb echo fine')
+
+
+@pytest.mark.parametrize("shell", SHELLS)
 def test_answers_come_in_the_order_of_the_questions(shell: str) -> None:
     many = [f"{number:03}" for number in range(24)]
     found = surveyed(shell, "\n".join(f"ask tool {name} echo {name}" for name in many))
@@ -73,6 +95,17 @@ def test_answers_come_in_the_order_of_the_questions(shell: str) -> None:
 def test_a_server_whose_disk_is_full_is_surveyed() -> None:
     found = surveyed("sh", "ask tool - echo fine", TMPDIR="/nowhere")
     assert found["tool -"].answer("srv1", "tool") == "fine\n"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_nobody_sleeps_on_once_all_have_answered(shell: str, tmp_path: Path) -> None:
+    asleep, begun = tmp_path / "asleep", tmp_path / "begun"
+    os.mkfifo(asleep)
+    held = select.poll()
+    held.register(os.open(asleep, os.O_RDONLY | os.O_NONBLOCK), 0)
+    sleeps = f"sleep() {{ exec sh -c 'echo >\"$0\"; exec sleep 60' '{begun}' 9>'{asleep}'; }}"
+    surveyed(shell, f"{sleeps}\nask tool - sh -c 'until [ -s \"$0\" ]; do :; done' '{begun}'")
+    assert held.poll(30_000), "nobody holds the pipe any more"
 
 
 @pytest.mark.parametrize("shell", SHELLS)
