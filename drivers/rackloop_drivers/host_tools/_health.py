@@ -31,19 +31,21 @@ def read_health(
     """The drives, PHYs and kernel log of the server behind ``executor``.
 
     Of the log come the lines after ``since``; all there are where the server restarted meanwhile, none where ``since``
-    is None. The command ``besides``, if there is one, is run there as well, and may take as long as a tool. Raises as
-    :func:`survey_host` does; a log that the account may not read is no error but said.
+    is None. That it no longer has all of them is said. The command ``besides``, if there is one, is run there as well,
+    and may take as long as a tool. Raises as :func:`survey_host` does; a log that the account may not read is no error
+    but said.
     """
     last = ("", _END) if since is None else (since.boot_id, f"{since.at_us / 1e6:.6f}")
     answers = Answers(executor, ("health.sh", "survey.sh"), (*last, *besides), deadline)
-    log, end = answers.listing("kernel"), answers.listing("position").stdout.strip()
+    log = answers.listing("kernel")
+    end, _, first = answers.listing("position").stdout.strip().partition("\n")
     links = answers.listing("places").stdout + answers.listing("block").stdout
     return HostHealth(
         inventory=answers.inventory(),
         position=KernelPosition(answers.listing("boot").stdout.strip(), round(float(end) * 1e6) if end else -1),
         kernel=tuple(parse_kernel_log(log.stdout)),
         paths=paths_behind(links, answers.by_paths),
-        log_unreadable=_complaint(log) if not end else None,
+        log_unreadable=_lacks(first) if end else _complaint(log),
         besides=_said(answers.listing("besides")) if besides else "",
     )
 
@@ -94,6 +96,15 @@ def _function(way: list[str]) -> str:
 
 def _said(section: Section) -> str:
     return section.stdout if section.status == 0 else ""
+
+
+def _lacks(first: str) -> str | None:
+    """Says that what stood before the ``first`` line, by its stamp, was never read; None where that is empty."""
+    if not first:
+        return None
+    return (
+        f"what it said before {first.strip()} s was overwritten before it was read; a larger log keeps it (log_buf_len)"
+    )
 
 
 def _complaint(log: Section) -> str | None:

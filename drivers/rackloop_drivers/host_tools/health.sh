@@ -15,8 +15,13 @@ printf '%s\n' "$boot"
 begin kernel -
 dmesg -r | awk -F '[][]' -v last_at="$last_at" '
     /^<[0-9]+>\[/ { at = $2; is_new = last_at != "end" && at + 0 > last_at + 0 }
+    first == "" { first = at }
     is_new
-    END { printf "\036position -\n%s\n", at }'
+    # A full log is without its first lines: all before the first that is left was read by then, or never.
+    END {
+        if (last_at != "end" && last_at + 0 >= 0 && first + 0 > last_at + 0) lost = first
+        printf "\036position -\n%s\n%s\n", at, lost
+    }'
 begin places -
 # Of a PHY also the SAS port that it is in, for the drives behind it.
 find /sys/class/scsi_host /sys/class/ata_port /sys/class/nvme /sys/class/sas_phy /sys/class/sas_phy/*/device/port \

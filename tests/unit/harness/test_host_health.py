@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ from rackloop.abilities import Completed, Process
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import LabError
 from rackloop.inspection.health import KernelLine, KernelPosition, snapshot_of
+from rackloop_drivers import host_tools
 from rackloop_drivers.host_tools import kernel_clock, read_health
 from tests.unit.harness.recorded_server import RecordedServer
 from tests.unit.harness.sim_rack import described
@@ -100,6 +104,39 @@ def test_an_empty_log_is_no_complaint() -> None:
     server = HealthyServer()
     server.kernel |= {"kernel": "", "position": "\n"}
     assert read_health(server, None, SOON).log_unreadable is None
+
+
+@pytest.mark.parametrize(
+    ("last_at", "printed"),
+    [
+        ("11.900000", "12.000001"),
+        ("12.000001", ""),
+        ("700.250000", ""),
+        ("-1.000000", ""),
+        ("end", ""),
+    ],
+)
+def test_a_log_that_lost_lines_says_where_it_begins(last_at: str, printed: str) -> None:
+    text = files(host_tools).joinpath("health.sh").read_text(encoding="utf-8")
+    reading = text[text.index("dmesg -r") : text.index("begin places")]
+    script = f'dmesg() {{ printf %s "$log"; }}; last_at=$1\n{reading}'
+    done = subprocess.run(
+        ["sh", "-c", script, "health", last_at],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={"log": LOG, **os.environ},
+    )
+    assert done.stdout.partition("\x1e")[2] == f"position -\n  700.250000\n{printed and f'   {printed}'}\n"
+
+
+def test_lines_that_were_lost_before_they_were_read_are_said() -> None:
+    server = HealthyServer()
+    server.kernel["position"] = "  700.250000\n   12.000001\n"
+    health = read_health(server, KernelPosition(BOOT, 11_900_000), SOON)
+    assert health.position == KernelPosition(BOOT, 700_250_000)
+    assert health.log_unreadable is not None
+    assert health.log_unreadable.startswith("what it said before 12.000001 s was overwritten before it was read")
 
 
 def test_a_snapshot_names_drives_and_ports_as_the_description_does(tmp_path: Path) -> None:

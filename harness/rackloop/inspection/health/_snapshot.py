@@ -35,8 +35,8 @@ class HostHealth:
     """One server's health: its drives and PHYs, and the kernel messages since it was asked last.
 
     ``paths`` has, by kernel names of devices, the by-path names of the drives behind them, or what those begin with
-    (``pci-0000:10:00.0``). ``log_unreadable`` is the reason where the log could not be read. ``besides`` is
-    the output of a command that was run as well; empty where it failed.
+    (``pci-0000:10:00.0``). ``log_unreadable`` is the reason where the log, or all of it, could not be read.
+    ``besides`` is the output of a command that was run as well; empty where it failed.
     """
 
     inventory: HostInventory
