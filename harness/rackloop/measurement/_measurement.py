@@ -137,8 +137,8 @@ class Measurement:
         if over_s is not None and not over_s > 0:
             raise ValueError(f"{name}: over_s is {over_s:g}, and has to be above 0")
         readings = [
-            # What cannot be negative is not made so by subtracting too much.
-            Reading(value, max(value - error, min(value, 0.0)), key, count)
+            # A time is not made negative by subtracting too much. What a ratio is short of 1 may well be so.
+            Reading(value, value - (min(error, max(value, 0.0)) if unit == "s" else error), key, count)
             for value, error, key, count in zip(values, late, keys, counts, strict=True)
         ]
         taken = samples if isinstance(samples, Distribution) else Distribution.of(values)

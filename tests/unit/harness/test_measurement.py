@@ -142,6 +142,16 @@ def test_a_lateness_makes_no_pass() -> None:
     assert late(samples, 1.0, at_most(0.020)).verdict is Verdict.UNKNOWN
 
 
+@pytest.mark.parametrize(("unit", "verdict"), [("1", Verdict.UNKNOWN), ("s", Verdict.PASS)])
+def test_a_share_that_is_cut_may_be_negative_where_a_time_cannot(unit: str, verdict: Verdict) -> None:
+    """Reads that took 1.3 times as long, and 0.9 times if the machine was late with them: a cut of -0.3 to 0.1."""
+    measured = Measurement.of("tail.cut", unit, [0.1] * 6, {}, errors=0.4)
+    (found,) = judge(measured, [Limit("tail.cut", quantile=0.5, minimum=0.0, text="min 0")], MOCK)
+    assert found.verdict is verdict
+    assert found.ci95 == ((pytest.approx(-0.3) if unit == "1" else 0.0), 0.1)
+    assert found.cause is (Cause.HARNESS if verdict is Verdict.UNKNOWN else None)
+
+
 def test_too_few_samples_are_the_tests_however_late_the_machine() -> None:
     found = late([0.001] * 100, 0.0005, at_most(0.002))
     assert (found.verdict, found.cause) == (Verdict.UNKNOWN, Cause.TEST)
