@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import Enum, auto
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from rackloop.abilities import Host, PowerPort
 from rackloop.clock import Deadline
@@ -40,8 +40,22 @@ watchdogs=$(active_watchdogs)
 sync
 """
 
-NoteRestart: TypeAlias = Callable[[str, Mapping[str, str]], Callable[[], None]]
-"""Notes durably, as a fault under a key, what the power of a server is about to be told; the call takes it back.
+RESTARTED = PanicSettings.kinds | {_RESTART}
+"""The kinds of fault that are over once a server has the power back that was cut for them."""
+
+
+class RestartNote(Protocol):
+    """A note of what the power of a server is about to be told: taken back where another takes its place.
+
+    It is closed, in one step with the panics before it, once the server has its power back.
+    """
+
+    def take_back(self) -> None: ...
+    def close(self) -> None: ...
+
+
+NoteRestart: TypeAlias = Callable[[str, Mapping[str, str]], RestartNote]
+"""Notes durably, as a fault under a key, what the power of a server is about to be told.
 
 It raises LabError where it cannot be noted: the power is told nothing then.
 """
@@ -69,7 +83,8 @@ class HostCrash:
     another that is told by ``recall``; to all else it is ``#crashed``, while it has power and does not answer. The
     fault stands until the power is back: to mend it once more goes on where a mending failed. ``note`` tells another
     object, by its ``recall``, of a mending that was killed between off and on. Without one that goes no further, for
-    an operator who switched a server off may have a hand in it.
+    an operator who switched a server off may have a hand in it. It is closed once the power is back, so that no other
+    object cuts that of a server which boots.
 
     A server that ``kernel.panic`` would have reboot is told to stay; one with kdump, and one that a hardware watchdog
     would reset, is refused with LabError. It keeps a note of each setting of its kernel that is changed: one that does
@@ -99,7 +114,7 @@ class HostCrash:
         self._boot_s = boot_s
         self.settings = HostFaults(host, resource, PanicSettings(host), folder=_NOTES)
         self._note = note
-        self._take_back: Callable[[], None] = lambda: None
+        self._noted: RestartNote | None = None
         self._boots_until: Deadline | None = None
         self._was_told_on = False
         self._keys: dict[str, Mapping[str, Any]] = {}
@@ -215,15 +230,17 @@ class HostCrash:
     def _has_power(self) -> None:
         """Owe it nothing any more: from now on its power is cut by others alone."""
         self._owed.clear()
-        self._take_back()
-        self._take_back = lambda: None
+        if self._noted is not None:
+            self._noted.close()
+            self._noted = None
 
     def _keep_note(self, power: str) -> None:
         """Note what the power is about to be told, in place of what it was told before."""
         if self._note is not None:
             fault = {"kind": _RESTART, "power": power}
-            before, self._take_back = self._take_back, self._note(f"{_RESTART}/{power}", fault)
-            before()
+            before, self._noted = self._noted, self._note(f"{_RESTART}/{power}", fault)
+            if before is not None:
+                before.take_back()
 
     def _panic(self, key: str, fault: Mapping[str, Any], deadline: Deadline) -> None:
         interrupt = self._interrupt if fault["kind"] == "nmi" else None

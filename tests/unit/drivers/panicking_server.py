@@ -14,7 +14,7 @@ from rackloop.abilities import Completed, Host
 from rackloop.clock import Deadline
 from rackloop.errors import NotConnected, RackloopError
 from rackloop.safety import HealReport, heal
-from rackloop.safety.undo import Equipment, journalled
+from rackloop.safety.undo import Entry, Equipment, journalled
 from rackloop_drivers.boxes import DiagnosticInterrupt
 from rackloop_drivers.crash import HostCrash, ServerFaults
 from rackloop_drivers.host_tools import HostFaults
@@ -195,6 +195,10 @@ class World(Bench):
 
     def entries(self) -> list[str]:
         return [entry.state.value for entry in self.journal.since(0)]
+
+    def standing(self) -> list[Entry]:
+        """What stands in the journal."""
+        return self.journal.standing(self.lab.name)
 
     def heal_anew(self) -> HealReport:
         return heal(self.lab, self.journal, self.equipment(), self.clock, self.deadline)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -23,6 +23,7 @@ from tests.unit.drivers.panicking_server import KEY, NAME, Controller, Killed, W
 
 if TYPE_CHECKING:
     from rackloop.abilities import Host
+    from rackloop_drivers.crash import RestartNote
     from rackloop_drivers.host import SshHost
 
 LATER = "run-1/2"
@@ -169,14 +170,14 @@ def test_power_that_somebody_else_cut_is_not_given_back(world: World) -> None:
     equipment = world.equipment()
     part = journalled(equipment, world.recorder).breakable[NAME]
     part.break_as(KEY, {"kind": "crash"}, world.deadline)
+    made = world.standing()
     part.mend(KEY, world.deadline)
     world.server.panics = False
     world.server.boot("third")
     assert part.standing(world.deadline) == {}
     world.outlet.turn_off(world.deadline)
     world.server.is_silent = True
-    standing = world.journal.standing(world.lab.name)
-    outcome = undo(standing, equipment, world.journal, world.deadline)
+    outcome = undo(made, equipment, world.journal, world.deadline)
     assert (outcome.problems, len(outcome.undone)) == ((), 1)
     assert world.outlet.told == ["off", "on", "off", "on", "off"]
 
@@ -269,14 +270,47 @@ def test_a_run_that_died_after_it_mended_a_panic_has_no_claim_to_the_power(world
     part = journalled(world.equipment(), world.recorder).breakable[NAME]
     part.break_as(KEY, {"kind": "crash"}, world.deadline)
     part.mend(KEY, world.deadline)
-    assert [entry.what for entry in world.journal.standing(world.lab.name)] == [BreakPart(KEY, {"kind": "crash"})]
     world.outlet.turn_off(world.deadline)
     world.heal_anew()
     assert world.outlet.told == ["off", "on", "off"]
 
 
+@pytest.mark.parametrize("is_cut_short", [False, True])
+def test_a_run_that_died_once_a_panicked_server_had_its_power_back_leaves_it_to_boot(
+    world: World, *, is_cut_short: bool
+) -> None:
+    """Also where the mending was another's, which was cut short between off and on."""
+    world.server.panics = True
+    world.break_as("crash")
+    if is_cut_short:
+        world.outlet.does_unheard, world.outlet.raises = "off", Killed
+        with pytest.raises(Killed):
+            world.heal_anew()
+    part = world.part()
+    part.recall({entry.what.key: entry.what.fault for entry in world.standing() if isinstance(entry.what, BreakPart)})
+    part.mend("restart/off" if is_cut_short else KEY, world.deadline)
+    assert world.outlet.told == ["off", "on"]
+    report = world.heal_anew()
+    assert (report.problems, world.outlet.told) == ((), ["off", "on"]), "it boots in peace"
+    assert world.standing() == []
+
+
+def test_a_panic_that_was_to_come_after_a_mending_is_undone_all_the_same(world: World) -> None:
+    world.server.panics = True
+    world.break_as("crash")
+    part = world.part()
+    part.recall({KEY: {"kind": "crash"}})
+    world.outlet.does_unheard = "on"
+    with pytest.raises(NotConnected, match="its answer was lost"):
+        part.mend(KEY, world.deadline)
+    later = world.recorder.intend(NAME, BreakPart(LATER, {"kind": "crash"}), [MendPart(LATER)])
+    world.server.boot("second")
+    assert part.standing(world.deadline) == {}, "it answers"
+    assert world.standing() == [later.entry]
+
+
 def test_no_power_is_cut_where_that_cannot_be_noted(world: World) -> None:
-    def full(_key: str, _fault: Mapping[str, str]) -> Callable[[], None]:
+    def full(_key: str, _fault: Mapping[str, str]) -> RestartNote:
         raise LabError("no space left")
 
     crash = HostCrash(cast("Host", world.server), NAME, world.outlet, note=full)
