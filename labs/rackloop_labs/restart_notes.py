@@ -28,7 +28,7 @@ class JournalledNote:
         self.journal.undone([self.entry])
 
     def close(self) -> None:
-        """Have it be undone, and with it the panics and notes of its server before: whoever comes cuts no power."""
+        """Have it be undone, and with it the panics and notes of its server before: no later heal cuts the power."""
         resource, number = self.entry.resource, self.entry.id
         before = [entry for entry in self._standing() if entry.resource == resource and entry.id < number]
         over = [one for one in before if isinstance(one.what, BreakPart) and one.what.fault["kind"] in RESTARTED]

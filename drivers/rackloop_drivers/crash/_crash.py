@@ -14,7 +14,17 @@ from typing import Any, Protocol, TypeAlias
 
 from rackloop.abilities import Host, PowerPort
 from rackloop.clock import Deadline
-from rackloop.errors import BadInput, DeadlineExceeded, FaultRefused, LabError, NotSupported, RackloopError
+from rackloop.errors import (
+    BadInput,
+    DeadlineExceeded,
+    FaultRefused,
+    HostKeyMismatch,
+    HostKeyUnknown,
+    LabError,
+    LoginRefused,
+    NotSupported,
+    RackloopError,
+)
 from rackloop_drivers.boxes import DiagnosticInterrupt
 from rackloop_drivers.crash._panic_settings import PanicSettings
 from rackloop_drivers.host_tools import HostFaults, require_key, with_watchdogs
@@ -24,6 +34,8 @@ _ANSWER_S = 15.0
 # As labs have it that say nothing of their servers.
 _BOOT_S = 600.0
 _EVERY_S = 0.05
+# Who says so runs.
+_REFUSALS = (HostKeyMismatch, HostKeyUnknown, LoginRefused)
 _UNKNOWN = {"kind": "crash"}
 _RESTART = "restart"
 # A reboot gives the kernel's settings their values back, and empties this folder.
@@ -88,7 +100,8 @@ class HostCrash:
 
     A server that ``kernel.panic`` would have reboot is told to stay; one with kdump, and one that a hardware watchdog
     would reset, is refused with LabError. It keeps a note of each setting of its kernel that is changed: one that does
-    not panic is given them back, and until then the fault stands. Needs root there. ``resource`` is its name in the
+    not panic is given them back, and until then the fault stands. One that refuses the login, as it was installed anew,
+    is not crashed: LoginRefused, and its power is left as it is. Needs root there. ``resource`` is its name in the
     lab, and ``trigger`` where its kernel takes SysRq keys; one that does not answer within ``answer_s`` does not at
     all. One that was told to start is not taken for crashed until it answered, or ``boot_s`` are over.
     """
@@ -140,11 +153,15 @@ class HostCrash:
         require_key(key)
         self._require_time(deadline)
         with self._lock:
-            if self._seen(deadline) is _Seen.ANSWERING:
+            why = "it does not answer: it may boot, be cut off or have no power; wait for it, look at its console"
+            try:
+                seen = self._seen(deadline)
+            except LoginRefused as error:
+                seen, why = _Seen.AWAY, str(error)
+            if seen is _Seen.ANSWERING:
                 self._panic(key, fault, deadline)
             elif not self._keys:
                 # Nothing was done: any other error would be undone, and cut the power of one that boots.
-                why = "it does not answer: it may boot, be cut off or have no power; wait for it, look at its console"
                 raise FaultRefused(f"{fault['kind']} of {self._host.name}", [why])
             self._keys[key] = dict(fault)
 
@@ -285,17 +302,25 @@ class HostCrash:
             raise LabError(f"{why}; {self._host.name} may still be set to panic: {error}") from why
 
     def _seen(self, deadline: Deadline) -> _Seen:
-        """The state of the server, by its answer and its power. Known panics are over where it is no crash."""
+        """The state of the server, by its answer and its power. Known panics are over where it is no crash.
+
+        Raises LoginRefused where it runs, and does not let this account in.
+        """
         if self._was_told_on:
             # By another process, nobody knows when.
             self._boots_until, self._was_told_on = Deadline.after(deadline.clock, self._boot_s), False
         may_boot = self._boots_until is not None and not self._boots_until.is_over()
-        if self.answers(deadline):
+        silence = self._silence(deadline)
+        if silence is None:
             self._boots_until, seen = None, _Seen.ANSWERING
             self._has_power()
         elif may_boot and not self._owed:
             seen = _Seen.AWAY
         elif self._power.is_on(deadline):
+            if isinstance(silence, _REFUSALS) and not may_boot:
+                raise LoginRefused(
+                    f"{self._host.name} runs and refuses the login, and its power was left as it is: {silence}"
+                ) from silence
             seen = _Seen.AWAY if may_boot else _Seen.CRASHED
             if may_boot:
                 # It was told so, and did it, though the answer was lost.
@@ -308,16 +333,21 @@ class HostCrash:
 
     def answers(self, deadline: Deadline) -> bool:
         """Whether a command runs there, by a connection of now where the last one is lost."""
+        return self._silence(deadline) is None
+
+    def _silence(self, deadline: Deadline) -> LabError | None:
+        """The error that a command there ended with; None where one runs."""
         try:
-            return self._host.run(["true"], deadline.sooner(self._answer_s)).status == 0
+            ran = self._host.run(["true"], deadline.sooner(self._answer_s))
         except LabError:
             # A connection whose other end is out of reach has taken all of that time.
             within = deadline.sooner(self._answer_s)
             try:
                 self._host.reconnect(within)
-                return self._host.run(["true"], within).status == 0
-            except LabError:
-                return False
+                ran = self._host.run(["true"], within)
+            except LabError as error:
+                return error
+        return LabError(f"{self._host.name}: true ended with status {ran.status}") if ran.status else None
 
     def _require_time(self, deadline: Deadline) -> None:
         if deadline.is_over():

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from rackloop.abilities import Completed, Host
 from rackloop.clock import Deadline
-from rackloop.errors import NotConnected, RackloopError
+from rackloop.errors import LabError, NotConnected, RackloopError
 from rackloop.safety import HealReport, heal
 from rackloop.safety.undo import Entry, Equipment, journalled
 from rackloop_drivers.boxes import DiagnosticInterrupt
@@ -31,6 +31,7 @@ class Server:
     """A server whose commands run here, with a ``kernel`` whose settings are files; one that ``is_silent`` runs none.
 
     It answers again once somebody waits for it as long as it ``boots_within_s``; one that ``panics`` does so by SysRq.
+    With a ``refusal`` its SSH server answers so.
     """
 
     name = "srv1"
@@ -41,6 +42,7 @@ class Server:
         (self.kernel / "random").mkdir(parents=True)
         self.panics, self.boots_within_s = False, math.inf
         self.waits_s: list[float] = []
+        self.refusal: LabError | None = None
         (self.kernel / "sysrq-trigger").touch()
         # It would wait for all that this machine has to write.
         (folder / "sync").symlink_to("/bin/true")
@@ -68,7 +70,7 @@ class Server:
 
     def run(self, argv: Sequence[str], _deadline: Deadline, *, stdin: str = "") -> Completed:
         if self.is_silent:
-            raise NotConnected("srv1: no route to host")
+            raise self.refusal or NotConnected("srv1: no route to host")
         own = [word.replace("/proc/sys/kernel", str(self.kernel)) for word in argv]
         own = [word.replace("/sys/kernel/kexec", f"{self._folder}/kexec") for word in own]
         own = [word.replace("/sys/class/watchdog", f"{self._folder}/watchdog") for word in own]
@@ -86,7 +88,7 @@ class Server:
         if deadline.remaining_s() >= self.boots_within_s:
             self.is_silent = False
         if self.is_silent:
-            raise NotConnected("srv1: no route to host")
+            raise self.refusal or NotConnected("srv1: no route to host")
         return 0
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from rackloop.clock import Deadline
-from rackloop.errors import FaultRefused, LabError, NotConnected
+from rackloop.errors import FaultRefused, HostKeyMismatch, HostKeyUnknown, LabError, LoginRefused, NotConnected
 from rackloop.faults import Faults, FaultSpec
 from rackloop.lab import LabKind
 from rackloop.record.acts import BreakPart, MendPart
@@ -293,6 +293,35 @@ def test_a_run_that_died_once_a_panicked_server_had_its_power_back_leaves_it_to_
     report = world.heal_anew()
     assert (report.problems, world.outlet.told) == ((), ["off", "on"]), "it boots in peace"
     assert world.standing() == []
+
+
+REFUSALS = [
+    LoginRefused("srv1: refused rack (publickey)"),
+    HostKeyUnknown("srv1: its key is in no known_hosts", "srv1 ssh-ed25519 AAAA"),
+    HostKeyMismatch("srv1: its key is another"),
+]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+def test_a_server_that_runs_and_refuses_the_login_keeps_its_power(world: World, refusal: LabError) -> None:
+    """As one that an operator installed anew after it had panicked."""
+    world.server.panics = True
+    world.break_as("crash")
+    world.server.is_silent, world.server.refusal = True, refusal
+    report = world.heal_anew()
+    said = f"server:srv1: srv1 runs and refuses the login, and its power was left as it is: {refusal}"
+    assert (report.undone, world.outlet.told) == ((), [])
+    assert said in report.problems
+    world.server.refusal = None
+    assert world.heal_anew().is_healed
+    assert world.outlet.told == ["off", "on"]
+
+
+def test_a_server_that_refuses_the_login_is_not_told_to_panic_and_nothing_is_left_to_undo(world: World) -> None:
+    world.server.is_silent, world.server.refusal = True, REFUSALS[0]
+    with pytest.raises(FaultRefused, match="refuses the login"):
+        world.break_as("crash")
+    assert (world.standing(), world.outlet.told) == ([], [])
 
 
 def test_a_panic_that_was_to_come_after_a_mending_is_undone_all_the_same(world: World) -> None:
