@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rackloop.abilities import BlockDevice, Console, Drive, DriveIdentity, HiddenPorts, Host, SystemEventLog
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, NotSupported, RackloopError
-from rackloop.lab import Lab, LabKind, Part, PartKind, acted_on
+from rackloop.lab import Lab, LabKind, Part, PartKind, acted_on, reach_of
 from rackloop.names import guess
 from rackloop.safety.leases import fenced
 from rackloop.safety.undo import Equipment
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 # Besides what servers take that were given power: a machine boots for minutes, a process does not.
 _HEAL_S = 30.0
 _MOCK_BOOTS_S = 30.0
+# Drives are in them.
+_PLACES = frozenset({PartKind.SLOT, PartKind.PHY})
 
 
 class BenchView:
@@ -238,7 +240,12 @@ class BenchInService(BenchView):
         """Whether nothing may be done to a part, because one that is out would notice."""
         if part.kind is PartKind.SWITCH_PORT:
             return part.number in self._hidden_ports()
-        return not self._out.isdisjoint(acted_on(self._whole.lab, part))
+        whole = self._whole.lab
+        noticing = acted_on(whole, part)
+        if part.kind in _PLACES and part.server_name in whole.servers:
+            # A hand may be in there.
+            noticing |= reach_of(whole, part)
+        return not self._out.isdisjoint(noticing)
 
     def _hidden_ports(self) -> frozenset[int]:
         """The switch ports that parts are wired to that are out; an expander's is its drives' together."""

@@ -19,7 +19,7 @@ from rackloop.safety import heal
 from rackloop.safety.store import open_store
 from rackloop.safety.undo import ActRecorder, Equipment, Journal, journalled
 from rackloop_labs.bench_view import BenchInService, is_about_what_is_out, whole
-from tests.unit.harness.sim_rack import BASELINE, SimOutlet, SimRack, described
+from tests.unit.harness.sim_rack import BASELINE, SimOutlet, SimPart, SimRack, described
 
 D01, SRV2 = Part.drive("d01"), Part.server("srv2")
 
@@ -164,6 +164,29 @@ def test_a_rack_is_healed_around_what_is_out(
     assert rack.switch.live == BASELINE
     assert not whole(bench).equipment.power["server:srv2"].is_on(_soon(clock))
     assert [entry.resource for entry in journal.standing("bench")] == ["server:srv2"]
+
+
+@pytest.mark.parametrize("place", ["slot:srv1/p0", "phy:srv1/p0"])
+@pytest.mark.parametrize("part", [D01, Part.port("srv1", "p0"), Part.server("srv1")])
+def test_what_a_killed_run_did_to_the_place_of_a_drive_that_is_out_waits(
+    bench: BenchInService, rack: SimRack, clock: VirtualClock, journal: Journal, part: Part, place: str
+) -> None:
+    """A hand may be in that slot."""
+    bench.put_back({D01})
+    other = place.replace("p0", "p1")
+    rack.parts |= {name: SimPart("slot_power_off", name=name) for name in (place, other)}
+    rack.equipment = replace(rack.equipment, breakable=rack.parts)
+    acting = journalled(whole(bench).equipment, ActRecorder(bench.lab, journal, "run-1"))
+    for name in (place, other):
+        acting.breakable[name].break_as("run-1/1", {"kind": "slot_power_off"}, _soon(clock))
+    bench.take_out({part})
+    assert (bench.leaves_alone(Part.of(place)), bench.leaves_alone(Part.of("slot:gone/p0"))) == (True, False)
+    report = heal(bench.lab, journal, bench.equipment, clock, _soon(clock), leave=bench.leaves_alone)
+    assert (report.problems, bool(rack.parts[place].broken)) == ((), True)
+    assert bool(rack.parts[other].broken) is (part == Part.server("srv1"))
+    bench.put_back({part})
+    heal(bench.lab, journal, bench.equipment, clock, _soon(clock), leave=bench.leaves_alone)
+    assert (rack.parts[place].broken, journal.standing("bench")) == ({}, [])
 
 
 def _remapped_by_a_run_that_was_killed(bench: BenchInService, journal: Journal, clock: VirtualClock) -> None:
