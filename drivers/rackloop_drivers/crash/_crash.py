@@ -132,6 +132,7 @@ class HostCrash:
         self._was_told_on = False
         self._keys: dict[str, Mapping[str, Any]] = {}
         self._owed: dict[str, Mapping[str, Any]] = {}
+        self._untold: set[str] = set()
         self._lock = Lock()
 
     @property
@@ -192,8 +193,9 @@ class HostCrash:
     def recall(self, faults: Mapping[str, Mapping[str, Any]]) -> None:
         """Learn of those among ``faults``, by key, by which the kernel may have panicked, and of notes of a mending."""
         restarts = {key: fault for key, fault in faults.items() if fault.get("kind") == _RESTART}
+        panics = {key: fault for key, fault in faults.items() if fault.get("kind") in PanicSettings.kinds}
         with self._lock:
-            self._keys |= {key: fault for key, fault in faults.items() if fault.get("kind") in PanicSettings.kinds}
+            self._keys |= {key: fault for key, fault in panics.items() if key not in self._untold}
             self._owed |= restarts
             self._was_told_on |= any(fault.get("power") == "on" for fault in restarts.values())
 
@@ -261,6 +263,8 @@ class HostCrash:
 
     def _panic(self, key: str, fault: Mapping[str, Any], deadline: Deadline) -> None:
         interrupt = self._interrupt if fault["kind"] == "nmi" else None
+        # Its fault is in the journal, and one that is lost before it was told has not panicked.
+        self._untold.add(key)
         if interrupt is not None:
             interrupt.require_possible(deadline)
         looked = self._host.run(
@@ -270,6 +274,7 @@ class HostCrash:
             raise LabError(f"{self._host.name}: {looked.stderr.strip() or f'exit status {looked.status}'}")
         try:
             self.settings.break_as(key, fault, deadline)
+            self._untold.discard(key)
             self._have_panic(interrupt, deadline)
         except RackloopError as error:
             self._give_settings_back(key, error, deadline)

@@ -31,7 +31,7 @@ class Server:
     """A server whose commands run here, with a ``kernel`` whose settings are files; one that ``is_silent`` runs none.
 
     It answers again once somebody waits for it as long as it ``boots_within_s``; one that ``panics`` does so by SysRq.
-    With a ``refusal`` its SSH server answers so.
+    With a ``refusal`` its SSH server answers so. It is out of reach from a command on that has the words ``lost_at``.
     """
 
     name = "srv1"
@@ -43,6 +43,7 @@ class Server:
         self.panics, self.boots_within_s = False, math.inf
         self.waits_s: list[float] = []
         self.refusal: LabError | None = None
+        self.lost_at: str | None = None
         (self.kernel / "sysrq-trigger").touch()
         # It would wait for all that this machine has to write.
         (folder / "sync").symlink_to("/bin/true")
@@ -69,6 +70,7 @@ class Server:
         return {name: (self.kernel / name).read_text().strip() for name in BEFORE}
 
     def run(self, argv: Sequence[str], _deadline: Deadline, *, stdin: str = "") -> Completed:
+        self.is_silent |= self.lost_at is not None and any(self.lost_at in word for word in argv)
         if self.is_silent:
             raise self.refusal or NotConnected("srv1: no route to host")
         own = [word.replace("/proc/sys/kernel", str(self.kernel)) for word in argv]

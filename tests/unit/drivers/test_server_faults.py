@@ -324,6 +324,26 @@ def test_a_server_that_refuses_the_login_is_not_told_to_panic_and_nothing_is_lef
     assert (world.standing(), world.outlet.told) == ([], [])
 
 
+@pytest.mark.parametrize("lost_at", ["kexec_crash_loaded", 'mv "$1/.$2.new"'])
+def test_a_server_that_is_lost_before_it_was_told_to_panic_keeps_its_power(world: World, lost_at: str) -> None:
+    """Its network was cut, and what it had still to write would be lost."""
+    equipment = world.equipment()
+    faults = Faults(world.lab, equipment, world.clock, world.recorder)
+    world.server.lost_at = lost_at
+    with pytest.raises(LabError) as failed:
+        faults.begin(FaultSpec("server_crash", "srv1"))
+    assert world.outlet.told == []
+    assert "srv1 has power and does not answer" in str(failed.value)
+    world.server.lost_at, world.server.is_silent = None, False
+    faults.end_all()
+    assert (world.outlet.told, world.standing()) == ([], [])
+    assert world.server.settings["panic"] == "10"
+    world.server.panics = True
+    faults.begin(FaultSpec("server_crash", "srv1"))
+    faults.end_all()
+    assert world.outlet.told == ["off", "on"]
+
+
 def test_a_panic_that_was_to_come_after_a_mending_is_undone_all_the_same(world: World) -> None:
     world.server.panics = True
     world.break_as("crash")
