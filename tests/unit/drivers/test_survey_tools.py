@@ -114,3 +114,16 @@ def test_nothing_is_left_behind(shell: str) -> None:
     place = Path(found["tool -"].stdout.strip())
     assert place.name.startswith("rackloop-said-")
     assert not place.exists()
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no memory to keep files in")
+def test_what_a_killed_survey_left_an_hour_ago_is_removed(tmp_path: Path) -> None:
+    left = [Path(f"/dev/shm/rackloop-said-{tmp_path.parent.name}-{tmp_path.name}-{age}") for age in ("old", "new")]
+    for folder in left:
+        folder.mkdir()
+        (folder / "1001.out").touch()
+    an_hour_ago_s = left[0].stat().st_mtime - 3660
+    os.utime(left[0], (an_hour_ago_s, an_hour_ago_s))
+    surveyed("sh", "ask tool - echo fine")
+    assert [folder.exists() for folder in left] == [False, True]
+    shutil.rmtree(left[1])
