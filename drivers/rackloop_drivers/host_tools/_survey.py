@@ -30,10 +30,9 @@ from rackloop_drivers.host_tools._sysfs import (
     parse_values,
 )
 
-# A drive that hangs is named as such; the others are read all the same. A tool may take this long, and a part of the
-# whole where that is longer: on a slow server, of which the lab says so, it takes the longest.
+# A drive that hangs is named as such; the others are read all the same. A tool may take this long, or a quarter of the
+# whole where that is longer, as on a slow server of which the lab says so; but so that time is left to name it.
 _TOOL_WAIT_S = 10
-_TOOL_PART = 4
 _DIGEST_DIGITS = 12
 # A section comes in many pieces, and each piece that is sent by itself costs both ends as much as all of them together.
 _AT_ONCE = """
@@ -166,7 +165,8 @@ class Answers:
         folder = files("rackloop_drivers.host_tools")
         texts = (folder.joinpath(name).read_text(encoding="utf-8") for name in ("sections.sh", *scripts))
         script = _AT_ONCE.format(script="".join(texts))
-        wait_s = max(_TOOL_WAIT_S, int(deadline.remaining_s() / _TOOL_PART))
+        all_s = deadline.remaining_s()
+        wait_s = int(min(max(_TOOL_WAIT_S, all_s / 4), max(1.0, all_s * 3 / 4)))
         completed = executor.run(["sh", "-c", script, "survey", str(wait_s), *arguments], deadline)
         self._sections = {
             (section.kind, section.subject): section for section in parse_sections(completed.stdout, completed.stderr)

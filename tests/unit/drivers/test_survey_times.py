@@ -31,7 +31,7 @@ class Asked(RunOnlyExecutor):
         return Completed(tuple(argv), 1, "", "nothing is here")
 
 
-@pytest.mark.parametrize(("within_s", "tool_s"), [(5, 10), (30, 10), (60, 15), (300, 75)])
+@pytest.mark.parametrize(("within_s", "tool_s"), [(0.5, 1), (5, 3), (10, 7), (30, 10), (60, 15), (300, 75)])
 def test_a_tool_has_a_part_of_the_time_that_all_of_them_have(within_s: float, tool_s: int) -> None:
     server = Asked()
     with suppress(LabError):
