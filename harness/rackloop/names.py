@@ -6,6 +6,8 @@ import difflib
 import re
 from collections.abc import Iterable
 
+from rackloop.errors import BadInput
+
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
 """The name of a thing in a lab description, and of the lab."""
 
@@ -28,6 +30,12 @@ def in_one_line(text: str, longest: int) -> str:
 def printable(text: str) -> str:
     """``text`` for a terminal: what would steer it, escape sequences above all, is shown as it is written in Python."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def require_line(what: str, text: str) -> None:
+    """Raise BadInput where ``text``, a ``what`` that other users are shown, is no line of at most 500 characters."""
+    if printable(text) != text or len(text) > 500:
+        raise BadInput(f"the {what} {quoted(text)} is shown to others: give a line of at most 500 characters")
 
 
 def file_name(text: str) -> str:

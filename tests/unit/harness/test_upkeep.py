@@ -50,6 +50,23 @@ def test_maintenance_is_of_one_person_at_a_time_and_has_a_reason(upkeep: OutOfSe
         upkeep.maintain(D01, " ", "bob@bench")
 
 
+@pytest.mark.parametrize("reason", ["\x1b[2J", "two\nlines", "x" * 1000])
+def test_a_reason_that_is_no_line_of_text_is_refused(upkeep: OutOfServiceStore, reason: str) -> None:
+    with pytest.raises(BadInput, match=r"the reason .* is shown to others: give a line of at most 500") as refused:
+        upkeep.maintain(SRV1, reason, "ada@bench")
+    assert "\x1b" not in str(refused.value)
+    assert upkeep.standing() == {}
+
+
+def test_a_stored_reason_that_steers_a_terminal_is_shown_as_it_is_written(tmp_path: Path) -> None:
+    with closing(open_store(tmp_path / "store.sqlite", VirtualClock())) as store:
+        upkeep = OutOfServiceStore(store, "mock")
+        upkeep.maintain(SRV1, "cabling", "ada@bench")
+        with store.transaction("mock") as tables:
+            tables.rows("UPDATE upkeep SET reason = ?", "\x1b[2J")
+        assert str(upkeep.standing()[SRV1]).endswith(r"by ada@bench: \x1b[2J")
+
+
 def test_maintenance_that_was_given_an_end_ends_by_itself(tmp_path: Path) -> None:
     clock = VirtualClock()
     store = open_store(tmp_path / "store.sqlite", clock)

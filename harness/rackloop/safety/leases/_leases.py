@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rackloop.errors import BadInput, LabError
 from rackloop.lab import Parts, parts_of
-from rackloop.names import printable, quoted
+from rackloop.names import require_line
 from rackloop.safety.leases import _table
 from rackloop.safety.leases._holder import Holder
 from rackloop.safety.leases._lease import Attempt, Lease, LeaseLost, RackLeased, Theft, Ticket
@@ -27,7 +27,6 @@ One whose process is seen to live, on the same machine, ends after four times th
 """
 
 _ID_BYTES = 4
-_LONGEST_PURPOSE = 500
 _COLUMNS = "id, lab, state, within, holder, slice, purpose, priority, place, token, term_s, asked_s, until_s"
 _NEXT_PLACE = "(SELECT coalesce(max(place), 0) + 1 FROM lease WHERE lab = ?)"
 
@@ -85,11 +84,7 @@ class Leases:
         latest. Raises BadInput where ``wanted`` is not a part of it, or where it is a process's or another user's, and
         for a purpose that is no line of text; LeaseLost where that lease is over.
         """
-        if printable(purpose) != purpose or len(purpose) > _LONGEST_PURPOSE:
-            raise BadInput(
-                f"the purpose {quoted(purpose)} is shown to others: "
-                f"give a line of at most {_LONGEST_PURPOSE} characters"
-            )
+        require_line("purpose", purpose)
         lease_id = secrets.token_hex(_ID_BYTES)
         try:
             with self.store.transaction(self.lab) as tables:

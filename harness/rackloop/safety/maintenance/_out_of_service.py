@@ -11,6 +11,7 @@ from enum import StrEnum
 from rackloop.errors import BadInput
 from rackloop.lab import Part
 from rackloop.measurement import Cause
+from rackloop.names import printable, require_line
 from rackloop.safety.maintenance._rule import PartFailure, QuarantineRule
 from rackloop.safety.store import Store, Transaction
 
@@ -48,9 +49,7 @@ class OutOfService:
 class OutOfServiceStore:
     """The parts of ``lab`` that are out of service and what each failed, in the lab's store.
 
-    Any number of threads and processes may use one.
-
-    Everything raises LabError where the store refuses.
+    Any number of threads and processes may use one. Everything raises LabError where the store refuses.
     """
 
     def __init__(self, store: Store, lab: str) -> None:
@@ -60,8 +59,9 @@ class OutOfServiceStore:
     def maintain(self, part: Part, reason: str, by: str, until: datetime | None = None) -> OutOfService:
         """Take a part out of service for maintenance.
 
-        Raises BadInput where it is in maintenance already, no reason is given, or ``until`` is over.
+        Raises BadInput where it is in maintenance already, ``until`` is over, or the reason is no line of text.
         """
+        require_line("reason", reason)
         if not reason.strip():
             raise BadInput(f"say why {part.said} is taken out of service: other users will ask")
         with self._store.transaction(self._lab) as tables:
@@ -135,9 +135,8 @@ class OutOfServiceStore:
 
     def _failures(self, tables: Transaction, part: Part) -> list[PartFailure]:
         rows = tables.rows(
-            "SELECT run, test, test_number, reason FROM gear_failure WHERE lab = ? AND gear = ? AND "
-            "at_s > (SELECT coalesce(max(ended_s), 0) FROM upkeep WHERE lab = ? AND gear = ? AND state = ?) "
-            "ORDER BY id",
+            "SELECT run, test, test_number, reason FROM gear_failure WHERE lab = ? AND gear = ? AND at_s > "
+            "(SELECT coalesce(max(ended_s), 0) FROM upkeep WHERE lab = ? AND gear = ? AND state = ?) ORDER BY id",
             *(self._lab, str(part), self._lab, str(part), State.QUARANTINE.value),
         )
         return [PartFailure(run, test, int(number), reason) for run, test, number, reason in rows]
@@ -154,11 +153,9 @@ class OutOfServiceStore:
         evidence: Sequence[str] = (),
     ) -> OutOfService:
         now_s = tables.now_s()
-        until_s: float | None = None
-        if until is not None:
-            until_s = until.timestamp() - self._ahead_s(now_s)
-            if until_s <= now_s:
-                raise BadInput(f"{until.isoformat()} is over: give a date or time in the future")
+        until_s = None if until is None else until.timestamp() - self._ahead_s(now_s)
+        if until is not None and until_s is not None and until_s <= now_s:
+            raise BadInput(f"{until.isoformat()} is over: give a date or time in the future")
         tables.rows(
             f"INSERT INTO upkeep (lab, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - no value is in it
             *(self._lab, str(part), state.value, reason, by, now_s, until_s, json.dumps(list(evidence))),
@@ -175,7 +172,7 @@ class OutOfServiceStore:
             OutOfService(
                 Part.of(part),
                 State(state),
-                reason,
+                printable(reason),
                 by,
                 self._moment(since_s, now_s),
                 None if until_s is None else self._moment(until_s, now_s),
