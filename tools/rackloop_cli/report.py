@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from rich.console import Console
@@ -20,7 +21,8 @@ def run(directory: Path, *, verbose: bool = False, as_json: bool = False) -> int
     from rackloop_reports.summary import to_json
     from rackloop_reports.terminal import print_summary
 
-    directory = directory.resolve()
+    # Unlike Path.resolve(), it says nothing of links that lead in a circle: the refusal does.
+    directory = Path(os.path.realpath(directory))
     rendered = render(directory, history=lambda lab: LabState.of(lab).history)
     if as_json:
         print(to_json(rendered.summary), end="")

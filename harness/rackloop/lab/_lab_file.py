@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from os.path import realpath
 from pathlib import Path
 from typing import Any
 
@@ -87,18 +88,17 @@ def _examined(path: Path) -> Examined[Lab]:
     return examined
 
 
-def _files(paths: Iterable[Path]) -> Iterator[Path]:
+def _files(paths: Iterable[Path]) -> Iterable[Path]:
     """The files to check, each once, by whatever name it is given."""
-    seen: set[Path] = set()
+    found: dict[str, Path] = {}
     for path in paths:
         try:
             files = sorted(entry for entry in path.iterdir() if entry.suffix in SUFFIXES) if path.is_dir() else [path]
         except OSError as error:
             raise BadInput(f"the folder {path} cannot be listed: {error.strerror}; check its owner and mode") from None
         for file in files:
-            if (resolved := file.resolve()) not in seen:
-                seen.add(resolved)
-                yield file
+            found.setdefault(realpath(file), file)
+    return found.values()
 
 
 def _claims(examined: Examined[Lab]) -> Iterator[tuple[_Claim, tuple[str, ...]]]:

@@ -17,6 +17,7 @@ from rackloop.names import guess, printable
 from rackloop_cli.main import app, main
 from rackloop_cli.shared.options import names_in
 from rackloop_cli.shared.os_errors import as_refusal
+from rackloop_cli.shared.output import write_files
 
 PATHLIKE = {"LAB", "PLAN", "DIR", "FILE", "TRACE", "SCHEDULE", "RUN", "IN", "OUT", "STORE"}
 NOBODY = 65_534
@@ -71,13 +72,23 @@ def bad_paths(folder: Path) -> dict[str, str]:
     (folder / "file").write_text("x")
     (folder / "closed").mkdir(mode=0o700)
     (folder / "closed").chmod(0)
+    (folder / "circle").symlink_to("circle")
     return {
         "a name over 255 bytes": str(folder / ("x" * 300)),
         "a name of two bytes a letter": "\u00e9" * 200,
         "below a file": str(folder / "file" / "x.yaml"),
         "in a folder one may not enter": str(folder / "closed" / "x.yaml"),
+        "a link that leads to itself": str(folder / "circle"),
         "a folder one may not enter": str(folder / "closed"),
     }
+
+
+def test_a_link_that_leads_to_itself_is_a_problem_of_a_folder_of_labs(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "circle.yaml").symlink_to("circle.yaml")
+    assert main(["lab", "check", str(tmp_path)]) == EXIT_BAD_INPUT
+    assert "circle.yaml:1:1: cannot be read: Too many levels of symbolic links" in capfd.readouterr().err
 
 
 def test_there_are_commands_with_paths() -> None:
@@ -171,6 +182,12 @@ def test_what_the_system_refuses_is_said_in_a_sentence(error: OSError, status: i
     assert isinstance(refusal, BadInput | LabError)
     assert refusal.exit_code == status
     assert words in str(refusal)
+
+
+def test_a_full_disk_below_a_directory_is_said_in_words(tmp_path: Path) -> None:
+    (tmp_path / "figures.csv").symlink_to("/dev/full")
+    with pytest.raises(BadInput, match="cannot write into it: No space left on device"):
+        write_files(tmp_path, {"figures.csv": "1,2\n"}, "figures", None)
 
 
 def test_what_no_argument_causes_keeps_its_traceback() -> None:

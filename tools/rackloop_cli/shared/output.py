@@ -57,7 +57,7 @@ def write_files(out: Path, texts: Mapping[str, str], stem: str, figure: Figure |
             (out / f"{stem}.svg").write_bytes(encode(figure, "svg"))
             (out / f"{stem}.png").write_bytes(encode(figure, "png"))
     except OSError as error:
-        raise BadInput(f"--out {out}: cannot write {error.filename}: {error.strerror}") from error
+        raise BadInput(f"--out {out}: cannot write {error.filename or 'into it'}: {error.strerror}") from error
 
 
 def write_results(
