@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TextIO
 
 import pytest
@@ -48,6 +50,17 @@ def run_of_two(display: RunDisplay, clock: VirtualClock) -> None:
     for done in range(1, 31):
         clock.advance(1)
         assert display.pytest_rackloop_progress("a/one::one", done, 60, "remaps")
+
+
+def test_progress_that_nobody_reads_any_more_ends_no_run(pipe: Pipe, capfd: pytest.CaptureFixture[str]) -> None:
+    pipe.reading.close()
+    with RunDisplay(VirtualClock(), pipe.writing) as display:
+        display.say("a line that is lost")
+        display.say("another")
+        sys.stdout.write("the result\n")
+    assert capfd.readouterr().out == "the result\n"
+    with suppress(BrokenPipeError):
+        pipe.writing.close()
 
 
 def test_a_pipe_gets_steps_and_tests_and_a_line_each_half_minute(pipe: Pipe) -> None:

@@ -106,6 +106,14 @@ class Remaining:
         return (self._trusted_s + self._took_s + whole_s) / estimated_s if estimated_s else 1.0
 
 
+class _ProgressConsole(Console):
+    """A console whose loss of its reader ends nothing."""
+
+    def on_broken_pipe(self) -> None:
+        """Print nothing more, where rich would close standard output and end the program: in the middle of a test."""
+        self.quiet = True
+
+
 class RunDisplay:
     """A display of the current test or step of a run, its progress and the remaining time.
 
@@ -116,7 +124,7 @@ class RunDisplay:
     def __init__(self, clock: Clock | None = None, file: TextIO | None = None) -> None:
         self._is_own = file is None
         self._file = file or os.fdopen(os.dup(sys.__stderr__.fileno() if sys.__stderr__ else 2), "w", buffering=1)
-        self._console = Console(file=self._file, highlight=False, markup=False, soft_wrap=True)
+        self._console = _ProgressConsole(file=self._file, highlight=False, markup=False, soft_wrap=True)
         self._is_live = self._console.is_terminal and not self._console.is_dumb_terminal
         self._clock = clock or RealClock()
         self._started_ns = self._test_ns = self._step_ns = self._line_ns = self._clock.now_ns()
@@ -144,7 +152,8 @@ class RunDisplay:
     def __exit__(self, *_: object) -> None:
         self.stop()
         if self._is_own:
-            self._file.close()
+            with suppress(BrokenPipeError):
+                self._file.close()
 
     def stop(self) -> None:
         """Remove the line; nothing is shown any more."""
