@@ -23,9 +23,14 @@ def writing(place: Path) -> Iterator[None]:
         ) from error
 
 
+def utf8(text: str) -> bytes:
+    """``text`` for a file; of a path that is not UTF-8, such as one of the command line, Python's way to write it."""
+    return text.encode(errors="backslashreplace")
+
+
 def write_atomically(path: Path, data: str | bytes) -> None:
     """Put ``data`` at ``path`` by writing beside it and renaming. Raises BadInput where the disk refuses."""
-    body = data.encode() if isinstance(data, str) else data
+    body = utf8(data) if isinstance(data, str) else data
     with writing(path):
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rackloop.errors import BadInput, ToolError
-from rackloop_reports._files import write_atomically, writing
+from rackloop_reports._files import utf8, write_atomically, writing
 from rackloop_reports.allure_process import AllureStart
 from rackloop_reports.allure_results import CATEGORIES, TEST_LABEL
 
@@ -125,7 +125,7 @@ def _finish(index: Path, screen: str) -> None:
     # A page has all attachments within it: tens of megabytes that need not be decoded.
     page = _ANALYTICS.sub(b"", index.read_bytes())
     head, body, tail = page.rpartition(b"</body>")
-    index.write_bytes(b"".join((head, screen.encode(), body, tail)) if body else page)
+    index.write_bytes(b"".join((head, utf8(screen), body, tail)) if body else page)
 
 
 @contextmanager

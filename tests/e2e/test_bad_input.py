@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,13 @@ def test_results_are_never_mixed(rackloop: CommandLine) -> None:
 def test_results_that_cannot_be_written(rackloop: CommandLine, place: str) -> None:
     ended = rackloop("run", rackloop.plan(IDENTITY), "--lab", "mock", "--out", place)
     ended.refused(2, "choose another --out")
+
+
+def test_results_are_kept_where_the_report_can_be_made(rackloop: CommandLine) -> None:
+    place = os.fsdecode(b"na\xefve")
+    ended = rackloop("run", rackloop.plan(IDENTITY), "--lab", "mock", "--out", f"{place}/out")
+    ended.refused(2, r"na\udcefve/out is not UTF-8", "choose another --out")
+    assert not (rackloop.directory / place).exists()
 
 
 def test_a_given_directory_outlives_a_run_that_never_began(rackloop: CommandLine) -> None:

@@ -36,9 +36,12 @@ from rackloop_cli.shared.options import (
     names_in,
     seconds,
 )
+from rackloop_cli.shared.standard_streams import prepare_streams
 from rackloop_cli.store.app import store_app
 from rackloop_cli.trace.app import trace_app
 
+# As of a program that SIGPIPE ends, in the eyes of a shell.
+_EXIT_UNREAD = 141
 _IS_EMPTY_OPTION = re.compile(r"--[a-z-]+=")
 # Plain help reads the same in a terminal, a log and the documents.
 app = typer.Typer(
@@ -348,6 +351,7 @@ def tell(error: RackloopError) -> int:
 
 def _main(argv: list[str] | None) -> int:
     try:
+        prepare_streams()
         prepare_completion(dict(os.environ))
         _require_values(sys.argv[1:] if argv is None else argv)
         app(args=argv, prog_name="rackloop")
@@ -360,6 +364,9 @@ def _main(argv: list[str] | None) -> int:
             raise
         return tell(refusal)
     except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):
+            # Typer's status for it, 1, would say that a product failed.
+            return _EXIT_UNREAD
         # Typer makes one of Ctrl-C within a verb, with the status of an interrupt.
         return ended.code if isinstance(ended.code, int) else EXIT_PASS
     return EXIT_PASS

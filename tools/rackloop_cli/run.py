@@ -27,6 +27,7 @@ from rackloop.errors import (
     RackloopError,
 )
 from rackloop.lab import Lab, LabKind, LabState
+from rackloop.names import printable
 from rackloop.plan import Plan, path_of
 from rackloop.units import counted, format_duration
 from rackloop_cli.shared.interruption import interruptible_run
@@ -294,6 +295,7 @@ def _fresh_directory(chosen: Path | None, plan: Plan, lab: Lab) -> Iterator[Path
     """
     if chosen is None:
         chosen = results_folder(plan, lab, RealClock())
+    _require_utf8(chosen.absolute())
     try:
         made = [folder for folder in (chosen, *chosen.parents) if not folder.exists()]
         chosen.mkdir(parents=True, exist_ok=True)
@@ -314,6 +316,14 @@ def _fresh_directory(chosen: Path | None, plan: Plan, lab: Lab) -> Iterator[Path
             with suppress(OSError):
                 for folder in made:
                     folder.rmdir()
+
+
+def _require_utf8(place: Path) -> None:
+    """Raise BadInput for a path that Node.js, which makes the report, does not open."""
+    try:
+        os.fsencode(place).decode()
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{printable(str(place))} is not UTF-8, as the report needs it; choose another --out") from error
 
 
 def _empty(directory: Path) -> None:

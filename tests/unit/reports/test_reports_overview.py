@@ -102,9 +102,9 @@ def test_the_first_screen_stands_before_allures_pages_and_links_to_them(
             None,
             title="a run",
             started_ms=1,
-            first_screen=lambda pages: f"<p>{pages['case']}</p>",
+            first_screen=lambda pages: f"<p>{pages['case']} of \udcff.yaml</p>",
         )
-    assert index.read_text() == "<html><body><div id=app></div><p>page-1</p></body></html>"
+    assert index.read_text() == r"<html><body><div id=app></div><p>page-1 of \udcff.yaml</p></body></html>"
 
 
 @pytest.mark.parametrize(("qualified", "name"), [("", "history-smoke.jsonl"), ("0 1", "history-smoke-0_1.jsonl")])
