@@ -117,6 +117,8 @@ def test_every_problem_of_a_plan_is_said_at_once(rackloop: CommandLine) -> None:
         (("lab", "lease", "mock", "--for", "1h", "--servers", "srv9"), ("no server is named 'srv9'",)),
         (("run", "smoke", "--lab", "mock", "-n", "2", "--servers", "srv1"), ("leave --servers",)),
         (("heal", "mok"), ("did you mean 'mock'?",)),
+        (("heal", "mock", "--above", str(2**63 - 2)), ("--above", str(2**62))),
+        (("lab", "lease", "mock", "--for", "1h", "--priority", str(10**20)), ("--priority", "1000000")),
         (("report", "absent"), ("absent", "give the output directory of a run")),
         (("fabric", "mock", "map", "1"), ("'1' is no pair",)),
         (("fabric", "mock", "map", "1!161"), ("port 161 is not one of the switch's 1 to 160",)),

@@ -290,7 +290,9 @@ def heal(
     steal: StealOption = False,
     yes: YesOption = False,
     above: Annotated[
-        int, typer.Option(metavar="TOKEN", min=0, help="Show the switch a fencing token higher than this one.")
+        int,
+        # Every later token is higher, and the lab's store holds no more than twice this.
+        typer.Option(metavar="TOKEN", min=0, max=2**62, help="Show the switch a fencing token higher than this one."),
     ] = 0,
     as_json: JsonOption = False,
 ) -> None:

@@ -71,7 +71,10 @@ WaitOption = Annotated[
     ),
 ]
 PriorityOption = Annotated[
-    int, typer.Option(metavar="N", help="The priority in the queue; higher ones are served first.")
+    int,
+    typer.Option(
+        metavar="N", min=-1_000_000, max=1_000_000, help="The priority in the queue; higher ones are served first."
+    ),
 ]
 StealOption = Annotated[
     bool, typer.Option("--steal", help="Take the rack from its holder; asks first, and leaves a record.")
