@@ -168,7 +168,7 @@ def lab_release(
 @lab_app.verb(
     "maintain",
     "rackloop lab maintain mock srv1 --reason 'new memory'",
-    "rackloop lab maintain mock d01 --reason 'firmware 2.4' --until 2026-11-23T18:00",
+    "rackloop lab maintain mock d01 --reason 'firmware 2.4' --until 2036-11-23T18:00",
     "rackloop lab maintain mock srv1 --end",
 )
 def lab_maintain(
@@ -176,7 +176,7 @@ def lab_maintain(
     part: Annotated[str, typer.Argument(metavar="NAME", help="A server or a drive.")],
     reason: Annotated[str | None, typer.Option(metavar="TEXT", help="The reason, shown to others.")] = None,
     until: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="When it ends by itself, such as 2026-11-23T18:00.")
+        str | None, typer.Option(metavar="WHEN", help="When it ends by itself, such as 2036-11-23T18:00.")
     ] = None,
     end: Annotated[bool, typer.Option("--end", help="End the maintenance.")] = False,
 ) -> None:
