@@ -17,6 +17,7 @@ from rackloop_labs.described import require_described
 
 _DOWN_S = 60.0
 _CONNECT_S = 5.0
+_POLL_S = 0.02
 
 
 class LabProcess:
@@ -34,12 +35,19 @@ class LabProcess:
         self.clock = clock
         self.state = state or LabState.of(lab.name)
 
+    def is_up(self) -> bool:
+        """Whether the rack is up, once one that is coming up or ending has done so: after ``up_s`` at the latest."""
+        Deadline.after(self.clock, self.up_s).poll(
+            lambda: self.state.endpoints_file.exists() or not self.state.is_held(), every_s=_POLL_S
+        )
+        return self.state.is_held()
+
     def up(self, *, leashed: bool = False, seed: int | None = None) -> Leash | None:
         """Bring the rack up at its baseline map; it stays up until :meth:`down`, or ``leashed`` until let go.
 
         Raises BadInput where it is up already, LabError where it does not come up.
         """
-        if self.state.is_held():
+        if self.is_up():
             raise BadInput(f"lab {self.lab.name} is up already: use it, or `rackloop lab down {self.lab.name}` first")
         deadline = Deadline.after(self.clock, self.up_s)
         chosen = choose_seed() if seed is None else seed

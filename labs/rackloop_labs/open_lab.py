@@ -108,7 +108,7 @@ def open_lab(
             yield bench
         return
     mock = MockLab(lab, clock, state)
-    leash = mock.up(leashed=True, seed=seed) if bring_up and not state.is_held() else None
+    leash = mock.up(leashed=True, seed=seed) if bring_up and not mock.is_up() else None
     try:
         with closing(mock.open(token, on_exchange, working_for, is_new=leash is not None)) as bench:
             yield bench
@@ -130,7 +130,7 @@ def _virtual(
     from rackloop_labs.virtual import VirtualLab
 
     virtual = VirtualLab(lab, clock, state)
-    leash = virtual.up(leashed=True, seed=seed) if bring_up and not state.is_held() else None
+    leash = virtual.up(leashed=True, seed=seed) if bring_up and not virtual.is_up() else None
     try:
         described = virtual.described()
         yield described, RackdDrives(described, Path(state.endpoints()["control"]), clock)

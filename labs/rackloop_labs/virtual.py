@@ -32,7 +32,7 @@ class VirtualLab(LabProcess):
     def up(self, *, leashed: bool = False, seed: int | None = None) -> Any:
         """As every lab. Raises LabError, too, where its guests are not built."""
         self._require_virtual()
-        if not self.state.is_held():
+        if not self.is_up():
             GuestCache(self.clock).require(self.lab.name)
         return super().up(leashed=leashed, seed=seed)
 

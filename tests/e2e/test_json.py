@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
+from rackloop.lab import LabState
 from tests.e2e.command_line import CommandLine
 
 
@@ -31,3 +33,13 @@ def test_every_table_of_a_lab_that_is_up_is_there_as_json(rackloop: CommandLine)
     provisioned = told("lab", "provision", "mock", "--roles", "base_tools")
     assert set(provisioned["servers"]) == {"srv1", "srv2", "srv3", "srv4"}
     assert {task["role"] for task in provisioned["tasks"]} >= {"base_tools"}
+
+
+def test_a_lab_that_comes_up_or_ends_is_told_as_down_with_all_that_is_kept(rackloop: CommandLine) -> None:
+    held = LabState.of("mock", root=rackloop.state_home).take()
+    assert held is not None
+    ended = rackloop("lab", "status", "mock", "--json")
+    os.close(held)
+    assert (ended.status, ended.err) == (3, "")
+    told = json.loads(ended.out)
+    assert (told["up"], told["leases"], told["standing"]) == (False, [], [])

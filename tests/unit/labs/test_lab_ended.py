@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.clock import Deadline
-from rackloop.errors import DeadlineExceeded
+from rackloop.clock import Deadline, VirtualClock
+from rackloop.errors import BadInput, DeadlineExceeded
 from rackloop.lab import LabState
 from rackloop_labs._daemon import stop, wait_until_gone
+from rackloop_labs._lab_process import LabProcess
 from tests.deadlines import CLOCK, soon
 from tests.unit.harness.sim_rack import described
 
@@ -58,6 +59,39 @@ def start(state: LabState, tmp_path: Path) -> Iterator[Start]:
             return process
 
         yield start
+
+
+class Turning(VirtualClock):
+    """A clock on which something happens while somebody waits for it."""
+
+    def __init__(self, happens: Callable[[], object]) -> None:
+        super().__init__()
+        self._happens = happens
+
+    def sleep_until_ns(self, when_ns: int) -> None:
+        self._happens()
+        super().sleep_until_ns(when_ns)
+
+
+def test_a_lab_that_is_ending_is_waited_for_before_another_comes_up(state: LabState, tmp_path: Path) -> None:
+    held = state.take()
+    assert held is not None
+    clock = Turning(lambda: os.dup2(null, held))
+    with Path(os.devnull).open() as nothing:
+        null = nothing.fileno()
+        assert not LabProcess(described(tmp_path), clock, state).is_up()
+    assert clock.now_ns() > 0
+    os.close(held)
+
+
+def test_a_lab_that_is_coming_up_is_waited_for_and_is_up(state: LabState, tmp_path: Path) -> None:
+    held = state.take()
+    assert held is not None
+    clock = Turning(lambda: state.endpoints_file.write_text("{}"))
+    with pytest.raises(BadInput, match="is up already"):
+        LabProcess(described(tmp_path), clock, state).up()
+    assert clock.now_ns() > 0
+    os.close(held)
 
 
 def test_a_lab_that_is_coming_up_is_ended(state: LabState, start: Start) -> None:

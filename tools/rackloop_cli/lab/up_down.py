@@ -42,7 +42,7 @@ def up(name: str) -> int:
     """Bring the lab up and leave it running; the guests of a virtual lab are built first where they are not."""
     process = _process(name)
     lab, clock = process.lab, process.clock
-    if isinstance(process, VirtualLab) and not process.state.is_held():
+    if isinstance(process, VirtualLab) and not process.is_up():
         _build(process)
     started_ns = clock.now_ns()
     process.up()
@@ -98,7 +98,8 @@ def status(name: str, *, as_json: bool) -> int:
     if process is not None:
         require_described(lab, process.state)
     held = holders(lab, RealClock())
-    is_up = process is None or process.state.is_held()
+    # One that is coming up or ending has no endpoints.
+    is_up = process is None or (process.state.is_held() and process.state.endpoints_file.exists())
     endpoints = process.status() if process is not None and is_up else {"lab": lab.name, "kind": lab.kind}
     if as_json:
         print(json.dumps({"up": is_up, **endpoints, **held}, indent=2))
