@@ -56,10 +56,12 @@ def test_the_status_of_a_lab_shows_the_last_attempts(
         ("d02", lease.id, []),
         ("d01", lease.id, ["it is the boot drive", "it is in use"]),
     ]
-    lab_status.print_holders(lab, held)
+    going_on = {"id": lease.id, "holder": "ann@here", "slice": {"short": "all"}, "purpose": "", "process": None}
+    going_on |= {"granted_at": lease.granted_at.isoformat(), "until": lease.until.isoformat()}
+    lab_status.print_holders(lab, held | {"leases": [going_on]})
     said = capsys.readouterr().out
     under = f"to ann@here under lease {lease.id}"
-    assert re.search(rf"^leave to write d02 was granted .* {under}$", said, re.MULTILINE)
+    assert re.search(rf"^permission to write d02 granted .* {under}$", said, re.MULTILINE)
     assert re.search(
-        rf"^leave to write d01 was refused .* {under}: it is the boot drive; it is in use$", said, re.MULTILINE
+        rf"^permission to write d01 refused .* {under}: it is the boot drive; it is in use$", said, re.MULTILINE
     )

@@ -65,12 +65,13 @@ def test_a_lease_of_somebody_else_in_the_way_is_told_with_what_the_verb_offers(l
         obtain(leases, parts_of(lab))
 
 
-def test_leave_to_write_is_told_as_what_was_given_then(
+def test_of_a_lease_that_is_over_only_refused_writes_are_shown(
     lab: Lab, leases: Leases, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lease = leases.request(parts_of(lab, ["srv1"]), ANN, term_s=3600.0).lease
     assert lease is not None
     leases.record_attempt(lease, "d01", [])
+    leases.record_attempt(lease, "d02", ["it is in use"])
     nothing: dict[str, Any] = dict.fromkeys(("queue", "stolen", "out_of_service", "standing"), ())
     nothing |= {
         "journal_damage": None,
@@ -78,10 +79,11 @@ def test_leave_to_write_is_told_as_what_was_given_then(
     }
     print_holders(lab, nothing | {"leases": ()})
     moment = rf"{MINUTE[:-4]}:\d\d UTC"
-    under = rf"to ann@there under lease {lease.id}"
-    assert re.search(
-        rf"^leave to write d01 was granted {moment} {under}, which is over$", capsys.readouterr().out, re.MULTILINE
-    )
+    refused = rf"permission to write d02 refused {moment} to ann@there under lease {lease.id}: it is in use"
+    nobody, *told = capsys.readouterr().out.splitlines()
+    assert nobody.endswith("no lease is held")
+    [line] = told
+    assert re.fullmatch(refused, line)
 
 
 def test_what_a_process_holds_has_no_end_that_could_be_told(lab: Lab, leases: Leases) -> None:

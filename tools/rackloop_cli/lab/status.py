@@ -72,12 +72,14 @@ def print_holders(lab: Lab, held: dict[str, Any]) -> None:
         )
     going_on = {lease["id"] for lease in held["leases"]}
     for attempt in held["attempts"]:
-        answer = "was refused" if attempt["reasons"] else "was granted"
-        over = "" if attempt["lease"] in going_on else ", which is over"
+        if not attempt["reasons"] and attempt["lease"] not in going_on:
+            # It may write no more: the store keeps it, and --json shows it.
+            continue
+        answer = "refused" if attempt["reasons"] else "granted"
         why = ": " + "; ".join(attempt["reasons"]) if attempt["reasons"] else ""
         console.print(
-            f"leave to write {attempt['drive']} {answer} {_utc(attempt['at'])} to {attempt['who']} "
-            f"under lease {attempt['lease']}{over}{why}"
+            f"permission to write {attempt['drive']} {answer} {_utc(attempt['at'])} to {attempt['who']} "
+            f"under lease {attempt['lease']}{why}"
         )
     for out in held["out_of_service"]:
         console.print(f"not used: {out['said']}")
