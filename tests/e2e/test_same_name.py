@@ -16,6 +16,8 @@ VERBS = (
     ("lab", "down", OTHER),
     ("lab", "down", OTHER, "--steal", "--yes"),
     ("lab", "cabling", OTHER),
+    ("lab", "lease", OTHER, "--for", "1h"),
+    ("lab", "maintain", OTHER, "srv1", "--reason", "new memory"),
     ("fabric", OTHER, "show"),
     ("fabric", OTHER, "unmap", "srv1.p1"),
 )

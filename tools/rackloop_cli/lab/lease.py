@@ -17,6 +17,7 @@ from rackloop.units import format_duration
 from rackloop_cli.shared.output import say
 from rackloop_cli.shared.steal_prompt import offering, stealing
 from rackloop_labs.choosing import chosen_servers
+from rackloop_labs.described import require_described
 
 _LONGEST_S = 30 * 24 * 3600.0
 
@@ -25,9 +26,11 @@ def take(name: str, term_s: float, terms: LeaseTerms, *, steal: bool = False, ye
     """Take a lease that outlives the command. Raises RackLeased where another holder has any of its parts."""
     _check(term_s)
     lab, clock = load_lab(name), RealClock()
+    state = LabState.of(lab.name)
+    require_described(lab, state)
     terms = replace(terms, servers=chosen_servers(lab, terms.servers))
     wanted = parts_of(lab, terms.servers or None)
-    with closing(open_lab_store(lab, LabState.of(lab.name), clock)) as store:
+    with closing(open_lab_store(lab, state, clock)) as store:
         leases = leases_of(lab, store)
         if steal:
             terms = stealing(leases, wanted, terms, yes=yes)

@@ -19,6 +19,7 @@ from rackloop_cli.shared.lab_session import in_maintenance, refuse_in_maintenanc
 from rackloop_cli.shared.output import say
 from rackloop_cli.shared.own_lease import leased_by_hand
 from rackloop_labs.bench_view import BenchInService
+from rackloop_labs.described import require_described
 
 
 def maintain(name: str, written: str, reason: str | None, until: str | None, *, end: bool) -> int:
@@ -156,7 +157,9 @@ def _lift(name: str, written: str, state: State, why: str) -> int:
 @contextmanager
 def _opened(name: str) -> Iterator[tuple[Lab, OutOfServiceStore]]:
     lab, clock = load_lab(name), RealClock()
-    with closing(open_lab_store(lab, LabState.of(lab.name), clock)) as store:
+    state = LabState.of(lab.name)
+    require_described(lab, state)
+    with closing(open_lab_store(lab, state, clock)) as store:
         yield lab, OutOfServiceStore(store, lab.name)
 
 
