@@ -26,10 +26,10 @@ def take(name: str, term_s: float, terms: LeaseTerms, *, steal: bool = False, ye
     """Take a lease that outlives the command. Raises RackLeased where another holder has any of its parts."""
     _check(term_s)
     lab, clock = load_lab(name), RealClock()
-    state = LabState.of(lab.name)
-    require_described(lab, state)
     terms = replace(terms, servers=chosen_servers(lab, terms.servers))
     wanted = parts_of(lab, terms.servers or None)
+    state = LabState.of(lab.name)
+    require_described(lab, state)
     with closing(open_lab_store(lab, state, clock)) as store:
         leases = leases_of(lab, store)
         if steal:
