@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-
 from rich.console import Console
 
 from rackloop.clock import RealClock
@@ -13,16 +11,15 @@ from rackloop.names import printable
 from rackloop.record.acts import act_json
 from rackloop.safety import HealReport
 from rackloop.safety.leases import Leases, LeaseTerms, leased
-from rackloop.safety.store import open_lab_store
 from rackloop.safety.undo import Journal
 from rackloop.units import counted
 from rackloop_cli.shared.lab_session import in_maintenance
+from rackloop_cli.shared.lab_store import opened_store
 from rackloop_cli.shared.output import print_json
 from rackloop_cli.shared.own_lease import own_lease, telling_own
 from rackloop_cli.shared.steal_prompt import stealing
 from rackloop_labs import open_leased
 from rackloop_labs.bench_view import BenchInService
-from rackloop_labs.described import require_described
 
 
 def run(name: str, *, steal: bool = False, yes: bool = False, above: int = 0, as_json: bool = False) -> int:
@@ -33,11 +30,9 @@ def run(name: str, *, steal: bool = False, yes: bool = False, above: int = 0, as
     """
     lab = load_lab(name)
     clock = RealClock()
-    state = LabState.of(lab.name)
-    require_described(lab, state)
     # Beside JSON on standard output, what is told on the way goes to standard error.
     console = Console(stderr=as_json)
-    with closing(open_lab_store(lab, state, clock)) as store:
+    with opened_store(lab, clock) as store:
         leases, wanted = Leases(store, lab.name), parts_of(lab)
         terms = LeaseTerms(purpose="heal", within=own_lease(leases, wanted))
         if steal:
@@ -48,7 +43,7 @@ def run(name: str, *, steal: bool = False, yes: bool = False, above: int = 0, as
                 console.print(f"left alone: {out}", soft_wrap=True, markup=False)
             for lease in held.stolen:
                 console.print(f"stolen: {lease}", soft_wrap=True, markup=False)
-            with open_leased(lab, clock, state, held, above=above) as opened:
+            with open_leased(lab, clock, LabState.of(lab.name), held, above=above) as opened:
                 report = BenchInService(opened, worked_on).heal(Journal(store), held, thorough=True)
     if as_json:
         print_json(

@@ -14,10 +14,10 @@ from rackloop.lab import LabState, load_lab, parts_of
 from rackloop.safety.leases import Holder, Leases, LeaseTerms, leases_of, obtain
 from rackloop.safety.store import open_lab_store
 from rackloop.units import format_duration
+from rackloop_cli.shared.lab_store import opened_store
 from rackloop_cli.shared.output import say
 from rackloop_cli.shared.steal_prompt import offering, stealing
 from rackloop_labs.choosing import chosen_servers
-from rackloop_labs.described import require_described
 
 _LONGEST_S = 30 * 24 * 3600.0
 
@@ -28,9 +28,7 @@ def take(name: str, term_s: float, terms: LeaseTerms, *, steal: bool = False, ye
     lab, clock = load_lab(name), RealClock()
     terms = replace(terms, servers=chosen_servers(lab, terms.servers))
     wanted = parts_of(lab, terms.servers or None)
-    state = LabState.of(lab.name)
-    require_described(lab, state)
-    with closing(open_lab_store(lab, state, clock)) as store:
+    with opened_store(lab, clock) as store:
         leases = leases_of(lab, store)
         if steal:
             terms = stealing(leases, wanted, terms, yes=yes)

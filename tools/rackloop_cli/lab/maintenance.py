@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput
-from rackloop.lab import Lab, LabState, Part, PartKind, Parts, load_lab, parts_of
+from rackloop.lab import Lab, Part, PartKind, Parts, load_lab, parts_of
 from rackloop.safety.leases import Holder
 from rackloop.safety.maintenance import Diagnosis, Finding, OutOfService, OutOfServiceStore, State
-from rackloop.safety.store import Store, open_lab_store
+from rackloop.safety.store import Store
 from rackloop.safety.undo import ActRecorder, Journal, undoing
 from rackloop_cli.shared.lab_session import in_maintenance, refuse_in_maintenance
+from rackloop_cli.shared.lab_store import opened_store
 from rackloop_cli.shared.output import say
 from rackloop_cli.shared.own_lease import leased_by_hand
 from rackloop_labs.bench_view import BenchInService
-from rackloop_labs.described import require_described
 
 
 def maintain(name: str, written: str, reason: str | None, until: str | None, *, end: bool) -> int:
@@ -157,9 +157,7 @@ def _lift(name: str, written: str, state: State, why: str) -> int:
 @contextmanager
 def _opened(name: str) -> Iterator[tuple[Lab, OutOfServiceStore]]:
     lab, clock = load_lab(name), RealClock()
-    state = LabState.of(lab.name)
-    require_described(lab, state)
-    with closing(open_lab_store(lab, state, clock)) as store:
+    with opened_store(lab, clock) as store:
         yield lab, OutOfServiceStore(store, lab.name)
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 
 from rackloop.clock import Clock
 from rackloop.lab import Lab, LabState, Parts
 from rackloop.safety.leases import HeldLease, Holder, Lease, Leases, LeaseTerms, RackLeased, holding, leases_of
-from rackloop.safety.store import open_lab_store
+from rackloop_cli.shared.lab_store import opened_store
 from rackloop_labs import Bench, open_leased
-from rackloop_labs.described import require_described
 
 
 def own_lease(leases: Leases, wanted: Parts) -> str | None:
@@ -58,14 +57,12 @@ def leased_by_hand(lab: Lab, clock: Clock, wanted: Parts, purpose: str) -> Itera
     The lease is within the user's own where that has all of ``wanted``. Raises RackLeased where another holder has any
     of it.
     """
-    state = LabState.of(lab.name)
-    require_described(lab, state)
-    with closing(open_lab_store(lab, state, clock)) as store:
+    with opened_store(lab, clock) as store:
         leases = leases_of(lab, store)
         terms = LeaseTerms(purpose=purpose, within=own_lease(leases, wanted))
         with (
             telling_own(leases),
             holding(leases, wanted, terms) as held,
-            open_leased(lab, clock, state, held, bring_up=False) as bench,
+            open_leased(lab, clock, LabState.of(lab.name), held, bring_up=False) as bench,
         ):
             yield held, bench
