@@ -29,7 +29,11 @@ class Remembered:
 
     def recall(self, name: str) -> Any:
         """The answer that was kept under ``name``; None where there is none, or it is too old."""
-        return self._fresh().get(name, {}).get("answer")
+        return self.recall_all().get(name)
+
+    def recall_all(self) -> dict[str, Any]:
+        """The answers that are not too old, by name."""
+        return {name: entry.get("answer") for name, entry in self._fresh().items()}
 
     def keep(self, name: str, answer: object) -> None:
         """Keep what JSON can say."""
