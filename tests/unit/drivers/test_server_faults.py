@@ -192,7 +192,8 @@ def test_a_server_that_was_told_to_start_boots_in_peace_though_the_answer_to_tha
     assert world.outlet.told == ["off", "on"]
 
 
-def test_a_controller_that_is_silent_once_power_was_told_on_leaves_the_fault_and_the_server_alone(world: World) -> None:
+def told_on_unheard(world: World) -> ServerFaults:
+    """The faults of a server that panicked and was told to start, the answer to which was lost."""
     world.server.panics = True
     world.break_as("crash")
     part = world.part()
@@ -200,6 +201,11 @@ def test_a_controller_that_is_silent_once_power_was_told_on_leaves_the_fault_and
     world.outlet.does_unheard = "on"
     with pytest.raises(NotConnected, match="its answer was lost"):
         part.mend(KEY, world.deadline)
+    return part
+
+
+def test_a_controller_that_is_silent_once_power_was_told_on_leaves_the_fault_and_the_server_alone(world: World) -> None:
+    part = told_on_unheard(world)
     world.outlet.is_silent = True
     with pytest.raises(NotConnected, match="no answer"):
         part.mend(KEY, world.deadline)
@@ -345,13 +351,7 @@ def test_a_server_that_is_lost_before_it_was_told_to_panic_keeps_its_power(world
 
 
 def test_a_panic_that_was_to_come_after_a_mending_is_undone_all_the_same(world: World) -> None:
-    world.server.panics = True
-    world.break_as("crash")
-    part = world.part()
-    part.recall({KEY: {"kind": "crash"}})
-    world.outlet.does_unheard = "on"
-    with pytest.raises(NotConnected, match="its answer was lost"):
-        part.mend(KEY, world.deadline)
+    part = told_on_unheard(world)
     later = world.recorder.intend(NAME, BreakPart(LATER, {"kind": "crash"}), [MendPart(LATER)])
     world.server.boot("second")
     assert part.standing(world.deadline) == {}, "it answers"
