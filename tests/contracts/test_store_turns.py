@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from threading import Event
 
@@ -29,6 +31,29 @@ def test_only_one_has_the_turn(arm: str, tmp_path: Path, postgres: PostgresServe
             assert mine
             with other.turn("lab", 0.0) as theirs:
                 assert not theirs
+        with other.turn("lab", 0.0) as theirs:
+            assert theirs
+
+
+def test_a_turn_is_given_back_once_the_server_has_said_so(postgres: PostgresServer) -> None:
+    url, holder = postgres.database(), "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted"
+    with (
+        closing(open_store(url, CLOCK)) as store,
+        closing(open_store(url, CLOCK)) as other,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        with ExitStack() as turn:
+            assert turn.enter_context(store.turn("lab", 0.0))
+            [(session,)] = store.read(holder)
+            os.kill(session, signal.SIGSTOP)
+            try:
+                given_back = pool.submit(turn.pop_all().close)
+                with other.turn("lab", 0.0) as theirs:
+                    assert not theirs
+                    assert not given_back.done()
+            finally:
+                os.kill(session, signal.SIGCONT)
+            given_back.result()
         with other.turn("lab", 0.0) as theirs:
             assert theirs
 

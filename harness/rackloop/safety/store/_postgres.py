@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -51,24 +51,21 @@ class PostgresEngine:
 
     def be_ready(self) -> None:
         """Connect anew where the server was started again."""
-        try:
-            with self._explained():
-                self._db.execute("SELECT 1")
-        except EngineFailed:
-            if not self._db.closed:
-                raise
-            self._reconnect()
+        self._reconnecting(lambda: self.execute("SELECT 1"))
 
     def begin(self, lab: str | None, *, synced: bool) -> None:
         """Begin a transaction, alone among those of its lab."""
+        self._reconnecting(lambda: self._begin(lab, synced=synced))
+
+    def _reconnecting(self, ask: Callable[[], object]) -> None:
         try:
-            self._begin(lab, synced=synced)
+            ask()
         except EngineFailed:
             if not self._db.closed:
                 raise
             # Nothing was begun: a server that was started again is simply asked again.
             self._reconnect()
-            self._begin(lab, synced=synced)
+            ask()
 
     def _begin(self, lab: str | None, *, synced: bool) -> None:
         statements, values = ["BEGIN"], []
@@ -105,11 +102,13 @@ class PostgresEngine:
     @contextmanager
     def turn(self, lab: str, wait_s: float) -> Iterator[bool]:
         """Hold a lock of a connection of its own, which ends with the connection; the server queues who wants it."""
-        connection = self._connect()
-        try:
-            yield self._has_turn(connection, lab, wait_s)
-        finally:
-            connection.close()
+        with closing(self._connect()) as connection:
+            try:
+                yield self._has_turn(connection, lab, wait_s)
+            finally:
+                # A server notices a closed connection only later, and until then refuses the next its turn.
+                with suppress(self._psycopg.Error):
+                    connection.execute("SELECT pg_advisory_unlock_all()")
 
     def _has_turn(self, connection: Any, lab: str, wait_s: float) -> bool:
         waits = f"lock_timeout = {max(1, round(wait_s * 1000))}; SET statement_timeout = 0"
