@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -304,7 +305,10 @@ def test_a_connection_that_breaks_fails_no_request_of_the_others() -> None:
     with serving_tcp(["memory", str(SIZE)]) as server, relaying(server) as relay:
         drive = {"kind": "nbd", "uri": f"nbd://127.0.0.1:{relay.port}/", "connections": 4}
         with running_switch(two_tenants(drive=drive)) as switch, NbdWire(switch.nbd, "a") as a:
+            before = _descriptors(switch)
             with relay.refusing(lost=1):
+                # What is sent on it before the end of it is seen fails with it.
+                soon().poll(lambda: _descriptors(switch), lambda count: count < before, every_s=0.001)
                 assert [a.read(number * 4096, 4096)[0] for number in range(100)] == [0] * 100
                 for number in range(200):
                     a.send(0, number * 4096, 4096)
@@ -314,16 +318,15 @@ def test_a_connection_that_breaks_fails_no_request_of_the_others() -> None:
             soon().poll(lambda: a.read(0, 4096)[0], lambda errno: errno == 0, every_s=0.01)
 
 
-def _is_above(folder: Path, count: int) -> bool:
-    return len(list(folder.iterdir())) > count
+def _descriptors(switch: RunningSwitch) -> int:
+    return len(list(Path(f"/proc/{switch.process.pid}/fd").iterdir()))
 
 
 def test_a_client_that_finds_no_descriptor_left_is_no_connection_of_its_tenant() -> None:
     with running_switch(two_tenants(), before=("prlimit", "--nofile=40:40")) as switch, ExitStack() as idle:
-        used = Path(f"/proc/{switch.process.pid}/fd")
-        while (taken := len(list(used.iterdir()))) < 38:
+        while (taken := _descriptors(switch)) < 38:
             idle.enter_context(NbdWire(switch.nbd))
-            soon().poll(partial(_is_above, used, taken), bool, every_s=0.001)
+            soon().poll(partial(_descriptors, switch), partial(operator.lt, taken), every_s=0.001)
         # What is left takes the client, and not the second descriptor of its socket, for the answers.
         for _ in range(3):
             with NbdWire(switch.nbd, "a") as a, pytest.raises((EOFError, ConnectionError)):
