@@ -74,6 +74,7 @@ class Lab(Description):
 
     _source: Path = PrivateAttr(default=Path())
     _missing: Mapping[str, str] = PrivateAttr(default_factory=dict)
+    _numbered: tuple[Part, ...] = PrivateAttr(default=())
 
     @model_validator(mode="after")
     def _remember_source(self, info: ValidationInfo) -> Self:
@@ -144,7 +145,7 @@ class Lab(Description):
 
     def _with(self, missing: Mapping[str, str], **fields: object) -> Self:
         changed = self.model_copy(update=fields)
-        changed._missing = {**self._missing, **missing}  # noqa: SLF001 - of this class
+        changed._missing, changed._numbered = {**self._missing, **missing}, self.numbered_ports  # noqa: SLF001 - own
         return changed
 
     @property
@@ -171,6 +172,11 @@ class Lab(Description):
         It is ``at_least`` as many seconds.
         """
         return max(at_least, float(getattr(self.times, name) or USUAL_S[self.kind][name]))
+
+    @property
+    def numbered_ports(self) -> tuple[Part, ...]:
+        """The ports of all servers of the rack, as its description has them, also those not in this part of it."""
+        return self._numbered or tuple(Part.port(at, port) for at, its in self.servers.items() for port in its.ports)
 
     def switch_port(self, server: str, port: str) -> int:
         """The switch port that a server's HBA port is wired to.

@@ -34,11 +34,7 @@ def wired_at(lab: Lab, numbers: Iterable[int]) -> Parts:
 
 def fed_by(lab: Lab, outlet: Part) -> list[str]:
     """The servers that have their power from an outlet."""
-    return [
-        name
-        for name, server in lab.servers.items()
-        if server.outlet is not None and Part.outlet(*server.outlet) == outlet
-    ]
+    return [name for name, server in lab.servers.items() if server.outlet and Part.outlet(*server.outlet) == outlet]
 
 
 def feeds_switch(lab: Lab, part: Part) -> bool:
@@ -130,15 +126,15 @@ def parts_for(lab: Lab, part: Part) -> Parts:
 
 def phy_part(lab: Lab, number: int) -> Part:
     """The port that a PhyControl knows by ``number``: a switch port; without a switch the server port in that place."""
-    return Part.switch_port(number) if lab.has_switch else server_ports(lab)[number - 1]
+    return Part.switch_port(number) if lab.has_switch else lab.numbered_ports[number - 1]
 
 
 def phy_number(lab: Lab, part: Part) -> int:
     """The number by which a PhyControl knows a port, or the one that a drive is reached through: its switch port's.
 
-    Without a switch it is the place of the server port among all of the description, from 1.
+    Without a switch it is the place of the server port among all of the rack's description, from 1.
     """
-    return switch_port_of(lab, part) if lab.has_switch else server_ports(lab).index(server_port_of(lab, part)) + 1
+    return switch_port_of(lab, part) if lab.has_switch else lab.numbered_ports.index(server_port_of(lab, part)) + 1
 
 
 def switch_port_of(lab: Lab, part: Part) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -14,10 +14,10 @@ from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import LabError
 from rackloop.faults import FaultCutShort, Faults, FaultSpec
 from rackloop.faults.schedules import ScheduleFailed, play
-from rackloop.lab import load_lab, phy_number
+from rackloop.lab import Part, load_lab, phy_number, phy_part
 from rackloop.portmap import PortMap
 from rackloop.safety.store import open_store
-from rackloop.safety.undo import ActRecorder, Equipment, Journal, UndoFailed
+from rackloop.safety.undo import ActRecorder, Equipment, Journal, LinkKept, UndoFailed
 from tests.unit.harness.schedule_cases import schedule, step
 from tests.unit.harness.sim_rack import SimPart, SimSwitch
 
@@ -28,6 +28,7 @@ TAKING = {
     "link_disable": "link_disabled",
     "phy_disable": "disabled",
 }
+NODE1 = Part.server("node1")
 
 
 class Slot(SimPart):
@@ -78,6 +79,30 @@ def test_a_fault_of_a_drive_that_another_takes_away_is_mended_with_the_end_of_th
     played = play(script, bench.faults, bench.clock)
     assert [done.ended_ns for done in played.done] == [4_000_000_000, 4_000_000_000, 7_000_000_000]
     assert not bench.drive.broken
+
+
+@pytest.mark.parametrize("out", [NODE1, Part.port("node1", "p0")], ids=str)
+def test_a_port_is_dropped_by_its_number_in_the_whole_rack(tmp_path: Path, out: Part) -> None:
+    """By one in what is left of it, a drop would take the link of what is in maintenance."""
+    clock, whole = VirtualClock(), load_lab("mock-direct")
+    lab = whole.without([out])
+    number = phy_number(whole, Part.port("node2", "p1"))
+    assert (number, phy_number(lab, Part.port("node2", "p1")), phy_part(lab, number).name) == (5, 5, "node2.p1")
+    signals = SimSwitch(clock, PortMap.of([(at, 100 + at) for at in range(1, 6)]))
+    with closing(Journal(open_store(tmp_path / "store.sqlite", clock))) as journal:
+        faults = Faults(lab, Equipment(signals, signals), clock, ActRecorder(lab, journal, "run-1"))
+        with faults.injected(FaultSpec("phy_drop", "hdd1", {"down_s": 1})):
+            assert [ports for ports, _ in signals.drops] == [(5,)]
+
+
+def test_a_drive_keeps_its_link_by_the_number_of_its_port_in_the_whole_rack() -> None:
+    whole = load_lab("mock-direct")
+    hdd1 = whole.drives["hdd1"].model_copy(update={"scratch": False})
+    left = whole.model_copy(update={"drives": {**whole.drives, "hdd1": hdd1}}).without([NODE1])
+    kept = ActRecorder(left, cast("Journal", None), "run-1").kept_links
+    kept.require_signal([2], PortMap())
+    with pytest.raises(LinkKept, match="hdd1"):
+        kept.require_signal([5], PortMap())
 
 
 def test_a_fault_that_takes_no_link_excuses_no_other_of_its_drive(bench: DirectBench) -> None:

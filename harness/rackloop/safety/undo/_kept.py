@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from rackloop.errors import BadInput
-from rackloop.lab import Part, PartKind, reach_of, server_ports
+from rackloop.lab import Part, PartKind, phy_number, reach_of, server_ports
 from rackloop.portmap import PortMap, disturbed_ports
 
 if TYPE_CHECKING:
@@ -83,9 +83,7 @@ class KeptLinks:
 def _places(lab: Lab) -> Iterator[tuple[int, str]]:
     """Each drive with the number of the port it is reached by: the switch's, or without one that of the server port."""
     if lab.has_switch:
-        for name in lab.drives:
-            if (at := lab.wired_port(name)) is not None:
-                yield at, name
+        yield from ((at, name) for name in lab.drives if (at := lab.wired_port(name)) is not None)
         return
-    for number, place in enumerate(server_ports(lab), start=1):
-        yield from ((number, drive) for drive in sorted(reach_of(lab, place).drives))
+    for place in server_ports(lab):
+        yield from ((phy_number(lab, place), drive) for drive in sorted(reach_of(lab, place).drives))
