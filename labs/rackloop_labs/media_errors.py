@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from rackloop_labs.live_places import live_place
 from rackloop_labs.media_places import can_have, fixed_places, name_by_wwn
 
 if TYPE_CHECKING:
+    from rackloop.abilities import DriveIdentity, WritableDrive
     from rackloop.clock import Clock, Deadline
     from rackloop.portmap import PortMap
     from rackloop.safety.leases import HeldLease
@@ -91,7 +92,8 @@ class RackMediaErrors:
     """The drives of ``lab`` that can have media errors, by part, under ``lease``.
 
     ``on_server`` has those of each server that a register finds there. On a rack with a switch ``live`` says its map
-    now.
+    now. ``seen`` gives every drive that each of the servers sees: one that two of them see is refused, as another may
+    use it. It is asked before sectors are made unreadable, and not where they are mended, whichever server is silent.
     """
 
     def __init__(
@@ -101,11 +103,13 @@ class RackMediaErrors:
         clock: Clock,
         lease: HeldLease | None,
         live: Callable[[Deadline], PortMap] | None,
+        seen: Callable[[], Sequence[DriveIdentity]],
     ) -> None:
         self._lab = lab
         self._hosts = hosts
         self._clock = clock
-        self._guard = Guard(lab, lease)
+        self._lease = lease
+        self._seen = seen
         self._live = live
         self.on_server: dict[str, dict[str, HostFaults]] = {server: {} for server in hosts}
         self.breakable = {str(Part.drive(drive)): self._of(drive) for drive in lab.drives if can_have(lab, drive)}
@@ -123,7 +127,11 @@ class RackMediaErrors:
         server, device = self._place(drive, deadline)
         host = self._hosts[server]
         path = SharedPath(host, device, self._clock, within_s=self._lab.time_s("tools"))
-        permit = partial(self._guard.writable, drive, HostDrive(host, device), path)
+
+        def permit(deadline: Deadline, *, is_first: bool = False) -> WritableDrive:
+            guard = Guard(self._lab, self._lease, seen=self._seen() if is_first else ())
+            return guard.writable(drive, HostDrive(host, device), path, deadline)
+
         return ReachedDrive(host, device, path, permit, partial(open_blocks, clock=self._clock))
 
     def _place(self, drive: str, deadline: Deadline) -> tuple[str, str]:

@@ -57,6 +57,7 @@ class PhysicalBench:
         self.clock = clock
         self.is_new = False
         self._token = token
+        self._surveyed: list[DriveIdentity] | None = None
         # First what may be refused: nothing is open yet that would be left so.
         self.power = RackPower(lab, clock)
         self._hosts = {name: SshHost(access, clock, working_for) for name, access in ssh_accesses(lab).items()}
@@ -69,7 +70,7 @@ class PhysicalBench:
         fabric, phy = open_fabric(lab, self._hosts, opening)
         live = (lambda within: fabric.live_map(within).pairs) if lab.has_switch else None
         breakable = host_breakables(lab, self._hosts, live)
-        media = RackMediaErrors(lab, self._hosts, clock, lease, live)
+        media = RackMediaErrors(lab, self._hosts, clock, lease, live, self._once_surveyed)
         self.equipment = Equipment(
             fabric,
             phy,
@@ -99,7 +100,12 @@ class PhysicalBench:
     def survey(self) -> list[DriveIdentity]:
         """Every drive that a server sees; those that the map joins to no server are not seen."""
         seen = inventories(self, Deadline.after(self.clock, self.lab.time_s("tools")))
-        return [drive.identity for inventory in seen.values() for drive in inventory.drives]
+        self._surveyed = [drive.identity for inventory in seen.values() for drive in inventory.drives]
+        return list(self._surveyed)
+
+    def _once_surveyed(self) -> list[DriveIdentity]:
+        """Every drive that a server saw at the last survey: a fault may have silenced one since."""
+        return self.survey() if self._surveyed is None else self._surveyed
 
     def host(self, server: str) -> SshHost:
         """The server by SSH, connected when first used. Raises BadInput for an unknown name."""

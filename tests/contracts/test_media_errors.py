@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from rackloop.abilities import Completed, Host
+from rackloop.abilities import Completed, DriveIdentity, Host
 from rackloop.abilities.blocks import IoFailed
 from rackloop.clock import Deadline
 from rackloop.contracts import breakable
@@ -98,10 +98,16 @@ class FailsAt:
         return getattr(self._host, name)
 
 
+def ssd1(real: Marked, hosts: Mapping[str, Any], seen: Callable[[], list[DriveIdentity]] | None = None) -> Any:
+    """The drive ssd1 of the rack, at such servers, of which ``seen`` gives the drives; by default those they see."""
+    parts = RackMediaErrors(real.lab, hosts, CLOCK, real.held, None, seen or real.bench.survey)
+    return parts.breakable["drive:ssd1"]
+
+
 def failing(real: Marked, words: str, status: int = 1) -> Any:
     """The drive ssd1 of the rack, at servers whose tools do nothing where they are told ``words``."""
     hosts = {name: FailsAt(real.bench.host(name), words, status) for name in real.lab.servers}
-    return RackMediaErrors(real.lab, cast("Any", hosts), CLOCK, real.held, None).breakable["drive:ssd1"]
+    return ssd1(real, hosts)
 
 
 def test_one_that_was_marked_in_part_is_given_back_whole(real: Marked) -> None:
@@ -167,8 +173,7 @@ def test_what_was_written_since_the_note_is_not_marked_nor_is_anything_else(
     real.write("ssd1", OFFSET, old)
     with real.writable("ssd1") as writable, open_blocks(writable, CLOCK) as blocks:
         host = ActsAt(real.bench.host("node1"), words, lambda: blocks.write(OFFSET + LENGTH, new))
-        hosts = {name: real.bench.host(name) for name in real.lab.servers} | {"node1": cast("Any", host)}
-        part = RackMediaErrors(real.lab, hosts, CLOCK, real.held, None).breakable["drive:ssd1"]
+        part = ssd1(real, {**{name: real.bench.host(name) for name in real.lab.servers}, "node1": host})
         with pytest.raises(LabError, match=rf"{LENGTH} bytes at {OFFSET + LENGTH} were written while .* no sectors"):
             part.break_as(KEY, {**FAULT, "sectors": 16}, soon())
         assert blocks.read(OFFSET, 2 * LENGTH) == old[:LENGTH] + new
@@ -238,6 +243,21 @@ def test_a_drive_that_the_guard_refuses_is_not_marked(real: Marked) -> None:
     with pytest.raises(GuardRefused, match="is over"):
         real.bench.equipment.breakable["drive:ssd1"].break_as(KEY, FAULT, soon())
     assert real.read("ssd1") is not None
+
+
+def test_a_drive_that_another_server_sees_is_not_marked_and_is_mended(real: Marked) -> None:
+    """The other may use it, of which its own server knows nothing."""
+    held = os.urandom(LENGTH)
+    real.write("ssd1", OFFSET, held)
+    seen = real.bench.survey()
+    part = ssd1(real, {name: real.bench.host(name) for name in real.lab.servers}, lambda: seen)
+    part.break_as(KEY, FAULT, soon())
+    seen += [one for one in seen if one.serial == real.lab.drives["ssd1"].serial]
+    with pytest.raises(GuardRefused, match="2 drives on the bench share its serial or an identifier"):
+        part.break_as("media/2", {**FAULT, "lba": 128}, soon())
+    assert (real.read("ssd1"), real.read("ssd1", 128 * 512) is None) == (None, False)
+    part.mend(KEY, soon())
+    assert real.read("ssd1") == held
 
 
 def test_a_drive_that_left_is_asked_for(real: Marked) -> None:

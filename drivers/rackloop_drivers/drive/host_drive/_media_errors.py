@@ -6,7 +6,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from rackloop.abilities import BlockDevice, Host, WritableDrive
 from rackloop.abilities.blocks import BLOCK_BYTES, Blocks, IoFailed
@@ -27,6 +27,12 @@ cd "/sys/block/${name##*/}/queue" && cat logical_block_size physical_block_size
 """
 
 
+class Permit(Protocol):
+    """The guard's permission to overwrite a drive; ``is_first`` where nothing was done to it yet."""
+
+    def __call__(self, deadline: Deadline, *, is_first: bool = False) -> WritableDrive: ...
+
+
 @dataclass(frozen=True)
 class ReachedDrive:
     """A drive where it is now: ``device`` of the server ``host``, as HostDrive takes it, and ``path`` for I/O there.
@@ -38,7 +44,7 @@ class ReachedDrive:
     host: Host
     device: str
     path: BlockDevice
-    permit: Callable[[Deadline], WritableDrive]
+    permit: Permit
     blocks: Callable[[BlockDevice | WritableDrive], AbstractContextManager[Blocks]]
 
 
@@ -77,7 +83,7 @@ class MediaErrors:
         """See :class:`~rackloop_drivers.host_tools.Breaking`."""
         offset, length = self._range(fault)
         drive = self._reach(deadline)
-        with drive.permit(deadline) as writable:
+        with drive.permit(deadline, is_first=True) as writable:
             node = writable.device.probe_target()
             protocol = identify_drive(drive.host, drive.device, deadline).identity.protocol
             marks_by(drive.host, protocol, node).require(deadline)
