@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rackloop.abilities import BlockDevice, Console, Drive, DriveIdentity, HiddenPorts, Host, SystemEventLog
+from rackloop.abilities import BlockDevice, Console, Drive, DriveIdentity, HiddenPorts, Host, PowerPort, SystemEventLog
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, NotSupported, RackloopError
-from rackloop.lab import Lab, LabKind, Part, PartKind, acted_on, reach_of
+from rackloop.lab import Lab, LabKind, Part, PartKind, acted_on, feeds_switch, phy_number, reach_of
 from rackloop.names import guess
 from rackloop.safety.leases import fenced
 from rackloop.safety.undo import Equipment
@@ -19,6 +20,7 @@ from rackloop_labs.attach_log import AttachLog
 from rackloop_labs.bench import Bench
 
 if TYPE_CHECKING:
+    from rackloop.abilities import FaultRegister
     from rackloop.record import ActLog
     from rackloop.safety import HealReport
     from rackloop.safety.leases import HeldLease
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 _HEAL_S = 30.0
 _MOCK_BOOTS_S = 30.0
 # Drives are in them.
-_PLACES = frozenset({PartKind.SLOT, PartKind.PHY})
+_PLACES = frozenset({PartKind.PORT, PartKind.SLOT, PartKind.PHY})
 
 
 class BenchView:
@@ -226,7 +228,7 @@ class BenchInService(BenchView):
 
     @property
     def equipment(self) -> Equipment:
-        """The equipment, without what acts on a part that is out."""
+        """The equipment, without what acts on a part that is out; the power of its switch can be given, and not cut."""
         equipment = self._used().equipment
         if not self._out:
             return equipment
@@ -234,7 +236,14 @@ class BenchInService(BenchView):
         if not self._lab.has_switch:
             return shown
         hidden = self._hidden_ports()
-        return replace(shown, fabric=HiddenPorts(equipment.fabric, hidden.__contains__, _hidden, strict=False))
+        fabric = HiddenPorts(equipment.fabric, hidden.__contains__, _hidden, strict=False)
+        return replace(shown, fabric=fabric, power={name: self._kept(name, port) for name, port in shown.power.items()})
+
+    def _kept(self, name: str, port: PowerPort) -> PowerPort:
+        """A power port, which is not turned off where it feeds the switch: the circuits of what is out would go."""
+        part = Part.of_resource(name)
+        is_of_switch = part.kind is PartKind.SWITCH or feeds_switch(self._whole.lab, part)
+        return _KeptOn(port, partial(self._refusal, min(self._out))) if is_of_switch else port
 
     def leaves_alone(self, part: Part) -> bool:
         """Whether nothing may be done to a part, because one that is out would notice."""
@@ -245,11 +254,21 @@ class BenchInService(BenchView):
         if part.kind in _PLACES and part.server_name in whole.servers:
             # A hand may be in there.
             noticing |= reach_of(whole, part)
+        if part.kind is PartKind.DRIVE and part.name in whole.drives and not whole.has_switch:
+            # It is told and written by its server alone.
+            drive = whole.drives[part.name]
+            place = drive.attached if drive.expander is None else whole.expanders[drive.expander].attached
+            noticing |= [Part.server(place[0]), Part.port(*place)] if place is not None else []
         return not self._out.isdisjoint(noticing)
 
     def _hidden_ports(self) -> frozenset[int]:
-        """The switch ports that parts are wired to that are out; an expander's is its drives' together."""
+        """The switch ports that parts are wired to that are out; an expander's is its drives' together.
+
+        Without a switch, the numbers by which the PHYs are known of server ports that are left alone.
+        """
         whole, left = self._whole.lab, self._lab
+        if not whole.has_switch:
+            return frozenset(phy_number(whole, part) for part in whole.numbered_ports if self.leaves_alone(part))
         drives = (drive.port for name, drive in whole.drives.items() if name not in left.drives)
         wired = (
             number
@@ -295,6 +314,23 @@ class BenchInService(BenchView):
             return getattr(self._used(), name)
 
 
+class _KeptOn:
+    """A PowerPort that is given power, and raises what ``refusal`` makes where it is to lose it."""
+
+    def __init__(self, port: PowerPort, refusal: Callable[[], RackloopError]) -> None:
+        self._port = port
+        self._refusal = refusal
+
+    def turn_on(self, deadline: Deadline) -> None:
+        self._port.turn_on(deadline)
+
+    def turn_off(self, deadline: Deadline) -> None:  # noqa: ARG002 - as any power port
+        raise self._refusal()
+
+    def is_on(self, deadline: Deadline) -> bool:
+        return self._port.is_on(deadline)
+
+
 def _shown(equipment: Equipment, shows: Callable[[Part], bool]) -> Equipment:
     """The equipment with the power, the breakable parts and the servers' registers that ``shows`` accepts."""
     return replace(
@@ -302,11 +338,15 @@ def _shown(equipment: Equipment, shows: Callable[[Part], bool]) -> Equipment:
         power={name: port for name, port in equipment.power.items() if shows(Part.of_resource(name))},
         breakable={name: part for name, part in equipment.breakable.items() if shows(Part.of_resource(name))},
         server_registers=tuple(
-            register
-            for register in equipment.server_registers
-            if any(map(shows, map(Part.of_resource, register.parts)))
+            register for register in equipment.server_registers if any(map(shows, _of_server(register)))
         ),
     )
+
+
+def _of_server(register: FaultRegister) -> list[Part]:
+    """The parts of a register that tell which server is asked: drives have notes on servers they are not at."""
+    parts = [Part.of_resource(name) for name in register.parts]
+    return [part for part in parts if part.server_name is not None] or parts
 
 
 def _hidden(ports: list[int]) -> BadInput:

@@ -18,6 +18,7 @@ from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, LabError, NotSupported, RackloopError, StaleGeneration
 from rackloop.lab import Part, PartKind
 from rackloop.portmap import PortMap, disturbed_ports
+from rackloop.record.acts import SettleSignal
 from rackloop.safety._destructive_guard import require_may_disturb
 from rackloop.safety._heal_checks import Check, Rack, answer_checks, fed_servers, mend_unexplained, power_checks
 from rackloop.safety._orphans import Orphan, end_orphans
@@ -100,7 +101,7 @@ def heal(
     healing.require_lease()
     ended = healing.end_orphans(log) if seek_orphans else ()
     known = healing.gather()  # after the servers were waited for: what began meanwhile is in the journal too
-    standing = [entry for entry in known if healing.covers(entry) and not leave(entry.part)]
+    standing = [entry for entry in known if healing.covers(entry, leave)]
     mended = healing.mend(known, equipment.registers, deadline, deadline)
     undone = healing.undo(standing, leave)
     # What was given power, or a new start, has to boot or spin up before it answers.
@@ -119,16 +120,13 @@ def heal(
         answer_by = healing.answer_by(starts=starts or bool(begun))
         return answer_checks(lab, look_at, answer_by, but=healing.silent.union(but), drives=drives)
 
-    def silent_checks() -> list[Check]:
+    def late_checks() -> list[Check]:
         if answering is None:
             return power()
         running = answering()
         return [*power(but=fed_servers(lab, running)), *checks(running, drives=False)]
 
-    if thorough or standing or mended:
-        restored = healing.restore(power(), checks)
-    else:
-        restored = healing.restore([], silent_checks)
+    restored = healing.restore(power(), checks) if thorough or standing or mended else healing.restore([], late_checks)
     problems = tuple(dict.fromkeys(healing.problems))
     return HealReport(undone, mended, restored, problems, (clock.now_ns() - started_ns) / 1e9, ended)
 
@@ -167,9 +165,11 @@ class _Healing:
             self.problems.append(str(damage))
             return list(damage.readable)
 
-    def covers(self, entry: Entry) -> bool:
-        """Whether the entry is this lease's to undo: what others hold is theirs."""
-        return self.lease is None or self.lease.parts.covers(entry.part, entry.ports)
+    def covers(self, entry: Entry, leave: Callable[[Part], bool]) -> bool:
+        """Whether the entry is this lease's to undo, and of nothing that is left alone: a signal is of its ports."""
+        signals = [Part.switch_port(port) for _ in entry.inverses(SettleSignal) for port in entry.ports]
+        is_left = all(map(leave, signals or [entry.part]))
+        return not is_left and (self.lease is None or self.lease.parts.covers(entry.part, entry.ports))
 
     def end_orphans(self, log: ActLog | None) -> tuple[Orphan, ...]:
         """End the commands of leases that are over; those that were."""

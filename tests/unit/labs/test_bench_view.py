@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -19,7 +20,7 @@ from rackloop.safety import heal
 from rackloop.safety.store import open_store
 from rackloop.safety.undo import ActRecorder, Equipment, Journal, journalled
 from rackloop_labs.bench_view import BenchInService, is_about_what_is_out, whole
-from tests.unit.harness.sim_rack import BASELINE, SimOutlet, SimPart, SimRack, described
+from tests.unit.harness.sim_rack import BASELINE, RestoringPhy, SimOutlet, SimPart, SimRack, described
 
 D01, SRV2 = Part.drive("d01"), Part.server("srv2")
 
@@ -78,21 +79,38 @@ def test_what_is_out_is_neither_described_nor_offered(bench: BenchInService) -> 
 
 
 class Noted:
-    """A register of one part."""
+    """A register of these parts."""
 
-    def __init__(self, part: str) -> None:
-        self.parts = frozenset({part})
+    def __init__(self, *parts: str) -> None:
+        self.parts = frozenset(parts)
 
 
 def test_a_server_that_is_out_is_not_asked_for_its_notes(rack: SimRack, tmp_path: Path) -> None:
     """It may have no power, and heal would wait for it."""
-    registers: Any = (Noted("slot:srv1/p0"), Noted("slot:srv2/p0"))
+    # Notes of a drive may be on any server that it was at.
+    registers: Any = (Noted("slot:srv1/p0", "drive:d02"), Noted("slot:srv2/p0", "drive:d02"))
     whole = SimBench(described(tmp_path), rack)
     rack.equipment = replace(rack.equipment, server_registers=registers)
     bench = BenchInService(cast(Any, whole), {SRV2})
     assert bench.equipment.server_registers == registers[:1]
     bench.put_back({SRV2})
     assert bench.equipment.server_registers == registers
+
+
+@pytest.mark.parametrize(
+    ("out", "left"),
+    [
+        (Part.server("node2"), ["hdd1", "shelf1-0", "shelf1-1"]),
+        (Part.port("node2", "p0"), ["shelf1-0", "shelf1-1"]),
+        (Part.drive("hdd1"), ["hdd1"]),
+    ],
+    ids=str,
+)
+def test_a_drive_that_only_a_server_that_is_out_reaches_is_left_alone_with_it(out: Part, left: list[str]) -> None:
+    """Without a switch: its faults are noted there, and its sectors written from there."""
+    lab = load_lab("mock-direct")
+    bench = BenchInService(cast(Any, SimpleNamespace(lab=lab)), {out})
+    assert [name for name in (*lab.drives, "gone") if bench.leaves_alone(Part.drive(name))] == left
 
 
 def test_the_switch_shows_the_circuits_of_what_is_in_service(bench: BenchInService, clock: VirtualClock) -> None:
@@ -166,6 +184,23 @@ def test_a_rack_is_healed_around_what_is_out(
     assert [entry.resource for entry in journal.standing("bench")] == ["server:srv2"]
 
 
+@pytest.mark.parametrize("part", [D01, SRV2, Part.port("srv2", "p0")], ids=str)
+def test_the_switch_keeps_its_power_while_a_part_is_out_and_is_given_it(
+    bench: BenchInService, rack: SimRack, clock: VirtualClock, journal: Journal, part: Part
+) -> None:
+    """Its circuit would go with the switch's power."""
+    bench.put_back({D01})
+    cast(Any, bench.whole).power["switch"] = rack.outlets["switch"]
+    recorder = ActRecorder(bench.lab, journal, "run-1", disturbs=frozenset(bench.lab.drives))
+    bench.take_out({part})
+    with pytest.raises(NotSupported, match=f"{part.said} is out of service"):
+        journalled(bench.equipment, recorder).power["switch"].turn_off(_soon(clock))
+    assert (rack.switch.live, journal.standing("bench")) == (BASELINE, [])
+    journalled(whole(bench).equipment, recorder).power["switch"].turn_off(_soon(clock))
+    report = heal(bench.lab, journal, bench.equipment, clock, _soon(clock), leave=bench.leaves_alone)
+    assert (report.problems, rack.outlets["switch"].on, rack.switch.live) == ((), True, BASELINE)
+
+
 @pytest.mark.parametrize("place", ["slot:srv1/p0", "phy:srv1/p0"])
 @pytest.mark.parametrize("part", [D01, Part.port("srv1", "p0"), Part.server("srv1")])
 def test_what_a_killed_run_did_to_the_place_of_a_drive_that_is_out_waits(
@@ -187,6 +222,33 @@ def test_what_a_killed_run_did_to_the_place_of_a_drive_that_is_out_waits(
     bench.put_back({part})
     heal(bench.lab, journal, bench.equipment, clock, _soon(clock), leave=bench.leaves_alone)
     assert (rack.parts[place].broken, journal.standing("bench")) == ({}, [])
+
+
+def test_a_signal_that_a_killed_run_took_from_what_is_out_waits(
+    bench: BenchInService, rack: SimRack, clock: VirtualClock, journal: Journal
+) -> None:
+    """A hand may be in that slot, and its drive in no state to be waited for."""
+    phy = RestoringPhy(rack.switch)
+    rack.equipment = replace(rack.equipment, phy=phy)
+    acting = journalled(whole(bench).equipment, ActRecorder(whole(bench).lab, journal, "run-1")).phy
+    assert acting is not None
+    for number, port in enumerate((101, 102)):
+        acting.drop([port], 3600, _soon(clock), request_id=number)
+    report = heal(bench.lab, journal, bench.equipment, clock, _soon(clock), leave=bench.leaves_alone)
+    assert (report.problems, len(report.undone), phy.restored) == ((), 1, [(102,)])
+    bench.put_back({D01})
+    assert heal(bench.lab, journal, bench.equipment, clock, _soon(clock), leave=bench.leaves_alone).is_healed
+    assert (phy.restored, journal.standing("bench")) == ([(102,), (101,)], [])
+
+
+@pytest.mark.parametrize(
+    ("out", "left"),
+    [(Part.drive("hdd1"), [5]), (Part.drive("shelf1-1"), [4]), (Part.server("node1"), [1, 2, 3])],
+    ids=str,
+)
+def test_without_a_switch_the_phys_of_what_is_out_are_left_alone(out: Part, left: list[int]) -> None:
+    bench = BenchInService(cast(Any, SimpleNamespace(lab=load_lab("mock-direct"))), {out})
+    assert [number for number in range(1, 9) if bench.leaves_alone(Part.switch_port(number))] == left
 
 
 def _remapped_by_a_run_that_was_killed(bench: BenchInService, journal: Journal, clock: VirtualClock) -> None:

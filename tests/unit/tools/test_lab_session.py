@@ -104,6 +104,14 @@ def test_a_whole_map_by_hand_leaves_the_circuits_of_what_somebody_works_on(work:
     assert work.rack.switch.live == PortMap.of([(1, 102), (5, 103), (6, 104)])
 
 
+def test_the_switch_is_not_turned_off_by_hand_while_somebody_works_on_a_drive(work: Work) -> None:
+    work.maintain(D01)
+    with lab_session.acting(work.lab, work.clock, parts_of(work.lab), "power switch") as equipment:
+        with pytest.raises(BadInput, match=r"drive d01 is in maintenance since .*, by ada@bench: new memory; leave it"):
+            equipment.power["switch"].turn_off(work.soon)
+        assert equipment.power["switch"].is_on(work.soon)
+
+
 def test_what_the_user_leased_before_is_acted_on_within_that_lease(
     work: Work, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -32,15 +32,15 @@ def acting(lab: Lab, clock: Clock, wanted: Parts, purpose: str, *, is_journalled
     """The equipment of ``wanted``, leased for as long as the block runs and journalled.
 
     Acts by hand stand until `heal`, which undoes only journalled ones. Raises BadInput where a part of ``wanted`` is in
-    maintenance; of the whole rack, parts in maintenance are left out instead. The lease is within the user's own where
-    that has all of ``wanted``. Raises RackLeased where another holder has any of it.
+    maintenance; of the whole rack, parts in maintenance are left out instead, and the switch keeps its power. The lease
+    is within the user's own where that has all of ``wanted``. Raises RackLeased where another holder has any of it.
     """
     with leased_by_hand(lab, clock, wanted, purpose) as (held, opened):
         store = held.leases.store
         out = in_maintenance(lab, store)
         if not wanted.whole:
             refuse_in_maintenance(lab, wanted, out)
-        bench = BenchInService(opened, out)
+        bench = BenchInService(opened, out, refusal=lambda part: _refusal(lab, out[part]))
         # A port named by hand is meant to be disturbed.
         recorder = ActRecorder(bench.lab, Journal(store), "by hand", lease=held, disturbs=frozenset(lab.drives))
         yield journalled(bench.equipment, recorder) if is_journalled else bench.equipment
@@ -57,4 +57,8 @@ def refuse_in_maintenance(lab: Lab, parts: Parts, out: Mapping[Part, OutOfServic
     shared = {Part.drive(name) for name, drive in lab.drives.items() if drive.expander is not None}
     reached = parts | (wired_at(lab, parts.switch_ports) - shared)
     for part in sorted(filter(reached.reaches, out)):
-        raise BadInput(f"{out[part]}; leave it alone, or end that: rackloop lab maintain {lab.name} {part.name} --end")
+        raise _refusal(lab, out[part])
+
+
+def _refusal(lab: Lab, out: OutOfService) -> BadInput:
+    return BadInput(f"{out}; leave it alone, or end that: rackloop lab maintain {lab.name} {out.part.name} --end")
