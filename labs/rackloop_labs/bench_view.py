@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rackloop.abilities import BlockDevice, Console, Drive, DriveIdentity, HiddenPorts, Host, PowerPort, SystemEventLog
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import BadInput, NotSupported, RackloopError
+from rackloop.errors import BadInput, LabError, NotSupported, RackloopError
 from rackloop.lab import Lab, LabKind, Part, PartKind, acted_on, feeds_switch, phy_number, reach_of
 from rackloop.names import guess
 from rackloop.safety.leases import fenced
-from rackloop.safety.undo import Equipment
+from rackloop.safety.undo import EntryState, Equipment, JournalDamaged
 from rackloop_drivers.rackd import RecordedIo
 from rackloop_labs.attach_log import AttachLog
 from rackloop_labs.bench import Bench
@@ -24,11 +25,13 @@ if TYPE_CHECKING:
     from rackloop.record import ActLog
     from rackloop.safety import HealReport
     from rackloop.safety.leases import HeldLease
-    from rackloop.safety.undo import Journal
+    from rackloop.safety.undo import Entry, Journal
 
 # Besides what servers take that were given power: a machine boots for minutes, a process does not.
 _HEAL_S = 30.0
 _MOCK_BOOTS_S = 30.0
+# Entries of the journal that are looked at for what was started lately.
+_NEWEST = 200
 # Drives are in them.
 _PLACES = frozenset({PartKind.PORT, PartKind.SLOT, PartKind.PHY})
 
@@ -287,7 +290,10 @@ class BenchInService(BenchView):
         answering: Callable[[], Collection[str]] | None = None,
         log: ActLog | None = None,
     ) -> HealReport:
-        """Give what is in service its baseline back; see :func:`rackloop.safety.heal`. Servers have time to boot."""
+        """Give what is in service its baseline back; see :func:`rackloop.safety.heal`.
+
+        Servers that get power or a new start by it have time to boot, and those that got it so long before.
+        """
         from rackloop.safety import heal
 
         boots_s = _MOCK_BOOTS_S if self.lab.kind is LabKind.MOCK else self.lab.time_s("boot")
@@ -304,8 +310,22 @@ class BenchInService(BenchView):
             leave=self.leaves_alone,
             answering=answering,
             seek_orphans=not self.is_new,
+            recent=self._undone_lately(journal, lease, boots_s),
             log=log,
         )
+
+    def _undone_lately(self, journal: Journal, lease: HeldLease, within_s: float) -> list[Entry]:
+        """The undone entries of what is leased that were made within this time; none of a journal that is not read."""
+        try:
+            newest = journal.since(journal.mark() - _NEWEST)
+        except JournalDamaged as damage:
+            newest = list(damage.readable)
+        except LabError:
+            # Heal asks it as well, and says so.
+            return []
+        since, lab, parts = self.clock.wall() - timedelta(seconds=within_s), self._whole.lab.name, lease.parts
+        lately = (one for one in newest if one.lab == lab and one.state is EntryState.UNDONE and one.wall >= since)
+        return [entry for entry in lately if parts.covers(entry.part, entry.ports)]
 
     if not TYPE_CHECKING:
 

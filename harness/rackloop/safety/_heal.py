@@ -74,6 +74,7 @@ def heal(
     leave: Callable[[Part], bool] = lambda _part: False,
     answering: Callable[[], Collection[str]] | None = None,
     seek_orphans: bool = False,
+    recent: Sequence[Entry] = (),
     log: ActLog | None = None,
 ) -> HealReport:
     """Undo what stands in the journal for ``lab``, then restore and read back its baseline.
@@ -85,7 +86,7 @@ def heal(
     such switch ports are all that is left of it. ``answering`` names the servers that answered since the lab was
     this holder's: where nothing had to be healed and it is not to be ``thorough``, they are taken to have power, and
     neither their controllers nor their outlets are asked; the others, which an earlier run may have left booting, are
-    waited for.
+    waited for: for as long as a boot takes where ``recent`` entries, which are undone, gave power or a new start.
 
     With ``seek_orphans`` and a lease, the servers of ``look_at`` are first searched for commands of leases that are
     over, which are ended before the map changes under them; ``log`` takes down each.
@@ -105,7 +106,7 @@ def heal(
     mended = healing.mend(known, equipment.registers, deadline, deadline)
     undone = healing.undo(standing, leave)
     # What was given power, or a new start, has to boot or spin up before it answers.
-    starts = any(entry.ability == "power" or entry.part.kind is PartKind.SERVER for entry in undone)
+    starts = any(entry.ability == "power" or entry.part.kind is PartKind.SERVER for entry in (*undone, *recent))
     left_s = deadline.remaining_s()
     # Whoever is silent, the map keeps its time.
     mend_by = deadline.sooner(left_s - min(_LAST_S, left_s / 2))

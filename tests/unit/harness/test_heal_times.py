@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from rackloop.clock import Deadline
 from rackloop.errors import DeadlineExceeded, NotConnected
+from rackloop.record.acts import Act, BreakPart, TurnOff
 from rackloop.safety import HealReport, heal
 from tests.unit.harness.journalled_bench import Bench
 from tests.unit.harness.looked_at import Looked
@@ -56,6 +59,28 @@ def test_a_server_that_is_waited_for_takes_no_time_from_those_that_answer(bench:
     (silent,) = report.problems
     assert silent.startswith("server srv2 does not answer: Connection refused; start it anew")
     assert set(looked.asked) == {"srv1", "d01", "d02"}, "what was waited for is not asked again, nor the drives it has"
+
+
+@pytest.mark.parametrize(("act", "waits_s"), [(TurnOff(), 45), (BreakPart("k", {"kind": "restart"}), 45), (None, 10)])
+def test_what_was_given_power_or_a_new_start_lately_has_time_to_boot(
+    bench: Bench, act: Act | None, waits_s: float
+) -> None:
+    """The run that did it was killed when it had taken down that it was undone."""
+    given: list[float] = []
+
+    class Booting(SimRegister):
+        """The register of a server that answers once it has booted."""
+
+        def standing(self, deadline: Deadline) -> dict[str, dict[str, Mapping[str, Any]]]:
+            given.append(deadline.remaining_s())
+            return {}
+
+    lab = bench.lab.name
+    recent = [] if act is None else [bench.journal.intend(lab, "run-1", "server:srv2", what=act, inverse=[])]
+    bench.journal.undone(recent)
+    equipment = replace(bench.rack.equipment, server_registers=(Booting({}),))
+    heal(bench.lab, bench.journal, equipment, bench.clock, Deadline.after(bench.clock, 60), recent=recent)
+    assert given == [waits_s]
 
 
 def test_a_server_whose_drive_hangs_is_not_called_silent(bench: Bench) -> None:

@@ -17,9 +17,11 @@ from rackloop.errors import BadInput, LabError, NotSupported, StaleGeneration
 from rackloop.lab import Lab, Part, load_lab, parts_of
 from rackloop.portmap import Full, Open, Partial, PortMap
 from rackloop.safety import heal
+from rackloop.safety.leases import leased
 from rackloop.safety.store import open_store
 from rackloop.safety.undo import ActRecorder, Equipment, Journal, journalled
 from rackloop_labs.bench_view import BenchInService, is_about_what_is_out, whole
+from rackloop_labs.restart_notes import restart_notes
 from tests.unit.harness.sim_rack import BASELINE, RestoringPhy, SimOutlet, SimPart, SimRack, described
 
 D01, SRV2 = Part.drive("d01"), Part.server("srv2")
@@ -33,6 +35,13 @@ class SimBench:
         self.rack = rack
 
         self.power = {f"server:{name}": SimOutlet() for name in lab.servers}
+        self.clock = rack.switch.clock
+        self.is_new = True
+
+    def host(self, server: str) -> Any:
+        raise NotSupported(f"{server} has no SSH")
+
+    drive = host
 
     @property
     def equipment(self) -> Equipment:
@@ -291,6 +300,29 @@ def test_nothing_of_what_is_out_is_remapped_by_heal(
     bench.put_back({D01})
     assert heal(bench.lab, journal, bench.equipment, clock, _soon(clock), leave=bench.leaves_alone).is_healed
     assert rack.switch.live == BASELINE
+
+
+@pytest.mark.parametrize(("later_s", "waits_s"), [(29, 45), (31, 10)])
+def test_a_server_that_a_killed_run_gave_a_new_start_has_its_time_to_boot(
+    tmp_path: Path, rack: SimRack, clock: VirtualClock, journal: Journal, later_s: float, waits_s: float
+) -> None:
+    """Its panic is over in the journal, which says nothing of the boot."""
+    given: list[float] = []
+
+    class Booting(Noted):
+        """The register of a server that answers once it has booted."""
+
+        def standing(self, deadline: Deadline) -> dict[str, Any]:
+            given.append(deadline.remaining_s())
+            return {}
+
+    rack.equipment = replace(rack.equipment, server_registers=cast(Any, (Booting("slot:srv1/p0"),)))
+    bench = BenchInService(cast(Any, SimBench(described(tmp_path), rack)))
+    restart_notes(journal, "bench", "server:srv1", None)("restart/on", {"kind": "restart"}).close()
+    clock.advance(later_s)
+    with leased(bench.lab, journal.store) as held:
+        assert bench.heal(journal, held).problems == ()
+    assert given == [waits_s]
 
 
 @pytest.mark.parametrize(
