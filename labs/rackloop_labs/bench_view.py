@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rackloop.abilities import BlockDevice, Console, Drive, DriveIdentity, HiddenPorts, Host, PowerPort, SystemEventLog
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, LabError, NotSupported, RackloopError
-from rackloop.lab import Lab, LabKind, Part, PartKind, acted_on, feeds_switch, phy_number, reach_of
+from rackloop.lab import Lab, LabKind, Part, PartKind, acted_on, phy_number, reach_of
 from rackloop.names import guess
 from rackloop.safety.leases import fenced
 from rackloop.safety.undo import EntryState, Equipment, JournalDamaged
@@ -231,22 +231,26 @@ class BenchInService(BenchView):
 
     @property
     def equipment(self) -> Equipment:
-        """The equipment, without what acts on a part that is out; the power of its switch can be given, and not cut."""
+        """The equipment, without what acts on a part that is out; power that one would miss is given, and not cut."""
         equipment = self._used().equipment
         if not self._out:
             return equipment
         shown = _shown(equipment, lambda part: not self.leaves_alone(part))
+        kept = {
+            name: _KeptOn(port, partial(self._require_unmissed, Part.of_resource(name)))
+            for name, port in shown.power.items()
+        }
+        shown = replace(shown, power=kept)
         if not self._lab.has_switch:
             return shown
         hidden = self._hidden_ports()
-        fabric = HiddenPorts(equipment.fabric, hidden.__contains__, _hidden, strict=False)
-        return replace(shown, fabric=fabric, power={name: self._kept(name, port) for name, port in shown.power.items()})
+        return replace(shown, fabric=HiddenPorts(equipment.fabric, hidden.__contains__, _hidden, strict=False))
 
-    def _kept(self, name: str, port: PowerPort) -> PowerPort:
-        """A power port, which is not turned off where it feeds the switch: the circuits of what is out would go."""
-        part = Part.of_resource(name)
-        is_of_switch = part.kind is PartKind.SWITCH or feeds_switch(self._whole.lab, part)
-        return _KeptOn(port, partial(self._refusal, min(self._out))) if is_of_switch else port
+    def _require_unmissed(self, part: Part) -> None:
+        """Return where nothing that is out has its power or its link by a part. Raises what ``refusal`` makes of it."""
+        reach = reach_of(self._whole.lab, part)
+        if missing := sorted(filter(reach.reaches, self._out)):
+            raise self._refusal(missing[0])
 
     def leaves_alone(self, part: Part) -> bool:
         """Whether nothing may be done to a part, because one that is out would notice."""
@@ -335,17 +339,18 @@ class BenchInService(BenchView):
 
 
 class _KeptOn:
-    """A PowerPort that is given power, and raises what ``refusal`` makes where it is to lose it."""
+    """A PowerPort that is turned off where ``require`` lets it."""
 
-    def __init__(self, port: PowerPort, refusal: Callable[[], RackloopError]) -> None:
+    def __init__(self, port: PowerPort, require: Callable[[], None]) -> None:
         self._port = port
-        self._refusal = refusal
+        self._require = require
 
     def turn_on(self, deadline: Deadline) -> None:
         self._port.turn_on(deadline)
 
-    def turn_off(self, deadline: Deadline) -> None:  # noqa: ARG002 - as any power port
-        raise self._refusal()
+    def turn_off(self, deadline: Deadline) -> None:
+        self._require()
+        self._port.turn_off(deadline)
 
     def is_on(self, deadline: Deadline) -> bool:
         return self._port.is_on(deadline)

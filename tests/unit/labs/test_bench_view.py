@@ -210,6 +210,15 @@ def test_the_switch_keeps_its_power_while_a_part_is_out_and_is_given_it(
     assert (report.problems, rack.outlets["switch"].on, rack.switch.live) == ((), True, BASELINE)
 
 
+def test_a_server_keeps_its_power_while_a_drive_of_it_is_out(bench: BenchInService, clock: VirtualClock) -> None:
+    """Its firmware may be written from there."""
+    power = bench.equipment.power
+    with pytest.raises(NotSupported, match="drive d01 is out of service"):
+        power["server:srv1"].turn_off(_soon(clock))
+    power["server:srv2"].turn_off(_soon(clock))
+    assert (power["server:srv1"].is_on(_soon(clock)), power["server:srv2"].is_on(_soon(clock))) == (True, False)
+
+
 @pytest.mark.parametrize("place", ["slot:srv1/p0", "phy:srv1/p0"])
 @pytest.mark.parametrize("part", [D01, Part.port("srv1", "p0"), Part.server("srv1")])
 def test_what_a_killed_run_did_to_the_place_of_a_drive_that_is_out_waits(

@@ -32,8 +32,9 @@ def acting(lab: Lab, clock: Clock, wanted: Parts, purpose: str, *, is_journalled
     """The equipment of ``wanted``, leased for as long as the block runs and journalled.
 
     Acts by hand stand until `heal`, which undoes only journalled ones. Raises BadInput where a part of ``wanted`` is in
-    maintenance; of the whole rack, parts in maintenance are left out instead, and the switch keeps its power. The lease
-    is within the user's own where that has all of ``wanted``. Raises RackLeased where another holder has any of it.
+    maintenance; of the whole rack, parts in maintenance are left out instead. What they have their link by keeps its
+    power. The lease is within the user's own where that has all of ``wanted``. Raises RackLeased where another holder
+    has any of it.
     """
     with leased_by_hand(lab, clock, wanted, purpose) as (held, opened):
         store = held.leases.store
