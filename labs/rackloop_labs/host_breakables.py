@@ -158,6 +158,7 @@ def _making(lab: Lab, host: SshHost, each: HostPart) -> Callable[[Sequence[str]]
         from rackloop_drivers.fail_fast import FailFast
         from rackloop_drivers.host_tools import FaultDispatcher
 
-        return FaultDispatcher(taken_away, InterruptedErasure(host), FailFast(host, each.device, move=lab.has_switch))
+        fail_fast = FailFast(host, each.device, serial=serial, move=lab.has_switch)
+        return FaultDispatcher(taken_away, InterruptedErasure(host), fail_fast)
 
     return phy if each.part.kind is PartKind.PHY else slot

@@ -8,7 +8,7 @@ from typing import Any
 from rackloop.abilities import Host
 from rackloop.clock import Deadline
 from rackloop.drive_identifiers import normal_text
-from rackloop.errors import BadInput, LabError
+from rackloop.errors import BadInput, GuardRefused, LabError
 from rackloop_drivers.fail_fast._limits import LIMITS, Limit
 from rackloop_drivers.host_tools import NoDriveThere, identify_drive, own_name
 
@@ -21,24 +21,29 @@ class FailFast:
     """:class:`~rackloop_drivers.host_tools.Breaking` of a drive's error recovery; its one kind is ``fail_fast``.
 
     ``within_s`` limits how long the drive tries to read a sector: rounded up to tenths of a second where the drive
-    counts in those. ``device`` is as :class:`~rackloop_drivers.drive.HostDrive` takes it. The setting that was there is
-    noted before, and given back to that drive alone, by a name that leads to no other; it stands until then, or until
-    the drive loses its power. Where drives ``move``, as a switch gives them to other servers, one that is not there has
-    it still; else it was unplugged once another is in its place, and has lost it. Raises NotSupported where the drive
-    has no such setting, LabError where it does not take it, has no name of its own, or may have it and is not there.
+    counts in those. ``device`` is as :class:`~rackloop_drivers.drive.HostDrive` takes it; a drive there with another
+    serial than ``serial`` is refused with GuardRefused. The setting that was there is noted before, and given back to
+    that drive alone, by a name that leads to no other; it stands until then, or until the drive loses its power. Where
+    drives ``move``, as a switch gives them to other servers, one that is not there has it still; else it was unplugged
+    once another is in its place, and has lost it. Raises NotSupported where the drive has no such setting, LabError
+    where it does not take it, has no name of its own, or may have it and is not there.
     """
 
     kinds = frozenset({FAIL_FAST})
 
-    def __init__(self, host: Host, device: str, *, move: bool) -> None:
+    def __init__(self, host: Host, device: str, *, serial: str, move: bool) -> None:
         self._host = host
         self._device = device
+        self._serial = serial
         self._move = move
 
     def prepare(self, fault: Mapping[str, Any], deadline: Deadline) -> dict[str, Any]:
         """See :class:`~rackloop_drivers.host_tools.Breaking`."""
         within_s = _within_s(fault)
         seen = identify_drive(self._host, self._device, deadline)
+        if normal_text(seen.identity.serial) != normal_text(self._serial):
+            why = f"the serial is described as {self._serial}, its drive has {seen.identity.serial}"
+            raise GuardRefused(f"{self._host.name}:{self._device}", [why])
         node = own_name(self._host, seen, deadline)
         # What is found by its own name is the drive that was seen, wherever it is by now.
         limit = LIMITS[seen.identity.protocol](self._host, node)

@@ -11,7 +11,7 @@ import pytest
 
 from rackloop.abilities import Completed, Host
 from rackloop.clock import Deadline
-from rackloop.errors import LabError
+from rackloop.errors import GuardRefused, LabError
 from rackloop_drivers.fail_fast import FAIL_FAST, FailFast
 from tests.deadlines import soon
 from tests.unit.harness.recorded_server import RECORDED, RecordedServer
@@ -69,7 +69,7 @@ class Server(RecordedServer):
 
 def told(server: Server, *, move: bool = False) -> tuple[FailFast, dict[str, Any]]:
     """The drive at the port, told to fail fast, and the note of that."""
-    drive = FailFast(cast("Host", server), PLACE, move=move)
+    drive = FailFast(cast("Host", server), PLACE, serial=recorded_serial(), move=move)
     note = drive.prepare(FAULT, soon(10)) | {"fault": FAULT}
     drive.start(note, soon(10))
     assert server.setting == [2, 70]
@@ -101,6 +101,16 @@ def test_a_drive_without_a_name_of_its_own_is_told_nothing() -> None:
     assert server.told == []
 
 
+def test_another_drive_than_the_one_described_is_told_nothing() -> None:
+    """Somebody may have plugged it in, and a pool on it loses what is not read in time."""
+    server = Server()
+    server.exchange("OTHER")
+    server.by_id = {"/dev/disk/by-id/ata-SSD_OTHER": "sdb"}
+    with pytest.raises(GuardRefused, match=f"the serial is described as {recorded_serial()}, its drive has OTHER"):
+        told(server)
+    assert server.told == []
+
+
 def test_an_exchanged_drive_took_its_setting_along() -> None:
     server = Server()
     drive, note = told(server)
@@ -124,7 +134,7 @@ def test_a_drive_that_may_still_have_power_is_asked_for(serial: str | None, *, m
 
 def test_a_drive_that_was_exchanged_before_it_was_told_is_not_told() -> None:
     server = Server()
-    drive = FailFast(cast("Host", server), PLACE, move=False)
+    drive = FailFast(cast("Host", server), PLACE, serial=recorded_serial(), move=False)
     note = drive.prepare(FAULT, soon(10))
     server.exchange("OTHER")
     with pytest.raises(LabError, match="does not lead to it any more"):

@@ -205,7 +205,7 @@ def test_a_note_of_another_version_that_lacks_what_is_needed_blocks_its_own_key_
 ) -> None:
     server = ThisMachine(folder)
     host, lamp = cast("Host", server), Lamp(server.log)
-    part = HostFaults(host, "lamp", FaultDispatcher(lamp, FailFast(host, "/dev/none", move=False)))
+    part = HostFaults(host, "lamp", FaultDispatcher(lamp, FailFast(host, "/dev/none", serial="", move=False)))
     part.break_as("run/1", OUT, soon(60))
     other = folder / "faults/lamp/run%2F2.json"
     other.write_text(text)
