@@ -57,6 +57,11 @@ class BenchView:
         return self._lab
 
     @property
+    def rack(self) -> Lab:
+        """The description of the whole rack, whatever of it is leased or in service."""
+        return self._whole.rack if isinstance(self._whole, BenchView) else self._whole.lab
+
+    @property
     def clock(self) -> Clock:  # noqa: D102 - as of the whole bench
         return self._whole.clock
 
@@ -248,7 +253,7 @@ class BenchInService(BenchView):
 
     def _require_unmissed(self, part: Part) -> None:
         """Return where nothing that is out has its power or its link by a part. Raises what ``refusal`` makes of it."""
-        reach = reach_of(self._whole.lab, part)
+        reach = reach_of(self.rack, part)
         if missing := sorted(filter(reach.reaches, self._out)):
             raise self._refusal(missing[0])
 
@@ -256,7 +261,8 @@ class BenchInService(BenchView):
         """Whether nothing may be done to a part, because one that is out would notice."""
         if part.kind is PartKind.SWITCH_PORT:
             return part.number in self._hidden_ports()
-        whole = self._whole.lab
+        # Of a server that is leased without its drives, the lease's own description cannot tell what is there.
+        whole = self.rack
         noticing = acted_on(whole, part)
         if part.kind in _PLACES and part.server_name in whole.servers:
             # A hand may be in there.

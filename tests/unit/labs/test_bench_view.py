@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,13 +14,13 @@ import pytest
 from rackloop.abilities import LiveMap, stager
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, LabError, NotSupported, StaleGeneration
-from rackloop.lab import Lab, Part, load_lab, parts_of
+from rackloop.lab import Lab, Part, load_lab, parts_for, parts_of
 from rackloop.portmap import Full, Open, Partial, PortMap
 from rackloop.safety import heal
 from rackloop.safety.leases import leased
 from rackloop.safety.store import open_store
 from rackloop.safety.undo import ActRecorder, Equipment, Journal, journalled
-from rackloop_labs.bench_view import BenchInService, is_about_what_is_out, whole
+from rackloop_labs.bench_view import BenchInService, LeasedBench, is_about_what_is_out, whole
 from rackloop_labs.restart_notes import restart_notes
 from tests.unit.harness.sim_rack import BASELINE, RestoringPhy, SimOutlet, SimPart, SimRack, described
 
@@ -217,6 +217,21 @@ def test_a_server_keeps_its_power_while_a_drive_of_it_is_out(bench: BenchInServi
         power["server:srv1"].turn_off(_soon(clock))
     power["server:srv2"].turn_off(_soon(clock))
     assert (power["server:srv1"].is_on(_soon(clock)), power["server:srv2"].is_on(_soon(clock))) == (True, False)
+
+
+@pytest.mark.parametrize(("out", "is_kept"), [(D01, True), (SRV2, False)], ids=str)
+def test_a_server_that_is_leased_without_its_drives_keeps_its_power_for_them(
+    rack: SimRack, clock: VirtualClock, tmp_path: Path, out: Part, *, is_kept: bool
+) -> None:
+    """As a command by hand leases it."""
+    rack.parts["slot:srv1/p0"] = SimPart("slot_power_off")
+    whole = SimBench(described(tmp_path), rack)
+    held = SimpleNamespace(parts=parts_for(whole.lab, Part.server("srv1")), leases=None)
+    bench = BenchInService(LeasedBench(cast(Any, whole), cast(Any, held)), {out})
+    assert ("slot:srv1/p0" in bench.equipment.breakable) is not is_kept
+    with pytest.raises(NotSupported, match="d01 is out of service") if is_kept else nullcontext():
+        bench.equipment.power["server:srv1"].turn_off(_soon(clock))
+    assert whole.power["server:srv1"].on is is_kept
 
 
 @pytest.mark.parametrize("place", ["slot:srv1/p0", "phy:srv1/p0"])
