@@ -6,7 +6,15 @@ from collections.abc import Collection, Mapping
 
 from rackloop.clock import Deadline
 from rackloop.drive_identifiers import normal_text
-from rackloop.errors import DeadlineExceeded, FabricError, LabError, NotSupported, RackloopError, ToolError
+from rackloop.errors import (
+    DeadlineExceeded,
+    FabricError,
+    LabError,
+    NotSupported,
+    RackloopError,
+    ToolError,
+    UnknownFormat,
+)
 from rackloop.portmap import PortMap
 from rackloop.safety.maintenance import Diagnosis, Seen, Trial, diagnose
 from rackloop.safety.undo import Equipment, LinkKept
@@ -15,8 +23,8 @@ from rackloop_labs.bench import Bench
 from rackloop_labs.remapping import ServerPort, attach
 from rackloop_labs.unreached import UNREACHED
 
-# What a server that cannot be asked raises, which says nothing about its drives.
-_OF_THE_SERVER = (*UNREACHED, ToolError)
+# Of a server that cannot be asked, or whose tools are not understood: it says nothing about its drives.
+_OF_THE_SERVER = (*UNREACHED, ToolError, UnknownFormat)
 _GOES_WITHIN_S = 2.0
 # At the least: on a rack whose servers are slow it is as long as their tools may take.
 _READ_WITHIN_S = 4.0

@@ -39,7 +39,7 @@ class Fields:
         """A field that must be there and hold a whole number; large ones are printed as text."""
         try:
             return int(self._required(key))
-        except (TypeError, ValueError) as error:
+        except (OverflowError, TypeError, ValueError) as error:
             raise self.unknown(f"{key} with the value {self.data[key]!r}, which is no whole number") from error
 
     def at(self, *keys: str) -> Any:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 
@@ -58,10 +59,10 @@ class NoDriveThere(LabError):
 def survey_host(executor: Executor, deadline: Deadline) -> HostInventory:
     """Every SCSI, SATA and NVMe drive that the server behind ``executor`` sees, and its SAS PHYs.
 
-    One command reads them all. A drive that cannot be read, or does not say who it is, is in ``unreadable`` with the
-    reason. Raises ToolError where lsblk, or a tool that a drive there needs, is missing, UnknownFormat where a tool's
-    output is of an unknown version, naming the file that it is kept in, DeadlineExceeded and other LabErrors where the
-    server cannot be asked.
+    One command reads them all. A drive that cannot be read, does not say who it is, or of which its tool prints an
+    unknown format, is in ``unreadable`` with the reason, which names the file that such an output is kept in. Raises
+    ToolError where lsblk, or a tool that a drive there needs, is missing, UnknownFormat where lsblk's output is of an
+    unknown version, DeadlineExceeded and other LabErrors where the server cannot be asked.
     """
     return Answers(executor, ("survey.sh",), (), deadline).inventory()
 
@@ -70,8 +71,8 @@ def read_drive(executor: Executor, device: str, deadline: Deadline) -> SeenDrive
     """The drive behind ``device``: a node, a link to it, or the path of a port that has one drive.
 
     A path is the beginning of names under ``/dev/disk/by-path``, such as ``pci-0000:10:00.0``. Raises
-    NoDriveThere where there is no drive, LabError where there is more than one or it cannot be read, and what
-    :func:`survey_host` raises.
+    NoDriveThere where there is no drive, LabError where there is more than one or it cannot be read, UnknownFormat
+    where a tool's output is of an unknown version, and what :func:`survey_host` raises.
     """
     return _only_drive(Answers(executor, ("survey.sh",), (device,), deadline), device)
 
@@ -131,19 +132,22 @@ def _keeping_raw_text() -> Iterator[None]:
     try:
         yield
     except UnknownFormat as error:
-        kept = _kept(error.tool, error.raw)
+        kept = _kept(error)
         raise UnknownFormat(f"{error}: {kept}", tool=error.tool, raw=error.raw) from error
 
 
-def _kept(tool: str, text: str) -> Path:
-    """The file below the state directory that keeps ``text``. Raises LabError where the disk refuses."""
-    digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_DIGITS]
-    place = state_root() / "kept" / f"{tool}-{digest}.txt"
+def _kept(error: UnknownFormat) -> Path:
+    """The file below the state directory that keeps what was printed. Raises LabError where the disk refuses.
+
+    A complaint has one, with what was printed last: a drive is read around every test, and its counters move.
+    """
+    digest = hashlib.sha256(str(error).encode()).hexdigest()[:_DIGEST_DIGITS]
+    place = state_root() / "kept" / f"{error.tool}-{digest}.txt"
     try:
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        place.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise LabError(f"cannot write {place}: {error.strerror}; free some space") from error
+        place.write_text(error.raw, encoding="utf-8")
+    except OSError as refused:
+        raise LabError(f"{error}: cannot write {place}: {refused.strerror}; free some space") from refused
     return place
 
 
@@ -190,26 +194,28 @@ class Answers:
         return self._section(kind, "-")
 
     def inventory(self) -> HostInventory:
-        """Every drive that was read; one that could not be is in ``unreadable``. Raises UnknownFormat."""
+        """Every drive that was read; one that could not be is in ``unreadable``."""
         drives: list[SeenDrive] = []
         unreadable: dict[str, str] = {}
+        unknown: set[str] = set()
         for name in self.names():
             try:
                 drives.append(self.drive(name))
-            except UnknownFormat:
-                raise
             except LabError as error:
                 unreadable[f"/dev/{name}"] = str(error)
+                if isinstance(error, UnknownFormat):
+                    unknown.add(f"/dev/{name}")
         return HostInventory(
             host=self.host,
             drives=tuple(drives),
             phys=parse_phys(self._values),
             unreadable=unreadable,
             unreadable_by_paths={node: self.by_paths.get(node.removeprefix("/dev/"), ()) for node in unreadable},
+            of_unknown_format=frozenset(unknown),
         )
 
     def drive(self, name: str) -> SeenDrive:
-        """The drive of a kernel name."""
+        """The drive of a kernel name. Raises UnknownFormat, and LabError where it cannot be read."""
         with _keeping_raw_text():
             reading = self._reading(name)
         by_paths = self.by_paths.get(name, ())
@@ -247,8 +253,14 @@ class Answers:
         try:
             return parse_nvme(*(Fields("nvme", where, text) for text in texts))
         except UnknownFormat as error:
-            version = self._executor.run(["nvme", "version"], self._deadline).stdout.strip().replace("\n", ", ")
-            raise UnknownFormat(f"{error} ({version})", tool=error.tool, raw=error.raw) from error
+            raise UnknownFormat(f"{error} ({self._nvme_version})", tool=error.tool, raw=error.raw) from error
+
+    @cached_property
+    def _nvme_version(self) -> str:
+        try:
+            return self._executor.run(["nvme", "version"], self._deadline).stdout.strip().replace("\n", ", ")
+        except LabError as error:
+            return f"its version is not known: {error}"
 
     def _section(self, kind: str, name: str) -> Section:
         try:

@@ -52,7 +52,7 @@ class HostInventory:
     """The drives and PHYs that one server sees at one moment.
 
     ``unreadable`` says of a drive that does not answer, or not who it is, why, by its node; ``unreadable_by_paths`` has
-    the names of such a node under ``/dev/disk/by-path``.
+    the names of such a node under ``/dev/disk/by-path``. A tool printed what is unknown of ``of_unknown_format``.
     """
 
     host: str
@@ -60,3 +60,4 @@ class HostInventory:
     phys: tuple[SeenPhy, ...] = ()
     unreadable: Mapping[str, str] = field(default_factory=dict)
     unreadable_by_paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    of_unknown_format: frozenset[str] = frozenset()

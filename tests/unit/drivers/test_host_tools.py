@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -261,19 +263,52 @@ def test_a_missing_tool_is_named_with_its_host_and_package(asked: str, tool: str
         ("id-ns nvme0n1", {"nsze": "many"}, "nsze with the value 'many'"),
         ("id-ns nvme0n1", {"lbafs": []}, "no LBA format 0"),
         ("smart-log nvme0n1", {"media_errors": None}, "JSON without media_errors"),
-        ("lsblk -", {"blockdevices": [{"type": "disk"}]}, "KeyError: 'mountpoint'"),
-        ("lsblk -", {"blockdevices": None}, "without blockdevices"),
+        ("smart-log nvme0n1", {"media_errors": math.inf}, "media_errors with the value inf"),
     ],
 )
-def test_a_format_that_nobody_has_seen_is_named_and_its_text_kept(
+def test_a_format_that_nobody_has_seen_is_named_and_costs_its_own_drive_only(
     asked: str, fields: dict[str, Any], told: str
 ) -> None:
-    server = changed(asked, **fields)
+    server, node = changed(asked, **fields), f"/dev/{asked.split(' ')[1]}"
+    found = surveyed(server)
+    assert list(found.unreadable) == sorted(found.of_unknown_format) == [node]
+    assert len(found.drives) == 2
     with pytest.raises(UnknownFormat, match=told) as caught:
-        surveyed(server)
+        read_drive(server, node, SOON)
+    assert re.search(told, found.unreadable[node])
     assert caught.value.tool in str(caught.value)
     assert "known here: " in str(caught.value)
     assert caught.value.raw in {answer.stdout for answer in server.answers.values()}
+
+
+@pytest.mark.parametrize(
+    ("blockdevices", "told"), [([{"type": "disk"}], "KeyError: 'mountpoint'"), (None, "without blockdevices")]
+)
+def test_a_list_of_disks_in_a_format_that_nobody_has_seen_is_an_error_of_the_host(blockdevices: Any, told: str) -> None:
+    with pytest.raises(UnknownFormat, match=told):
+        surveyed(changed("lsblk -", blockdevices=blockdevices))
+
+
+@pytest.mark.parametrize("device", ["/dev/sdb", "pci-0000:00:1f.2-ata-2"])
+def test_a_drive_whose_tool_is_not_understood_is_not_identified(device: str) -> None:
+    with pytest.raises(UnknownFormat, match="json_format_version"):
+        identify_drive(changed("smartctl sdb", json_format_version=[2, 0]), device, SOON)
+
+
+def test_the_version_of_a_tool_is_asked_once_however_many_drives_it_is_of() -> None:
+    server = changed("id-ctrl nvme0n1", mn=None)
+    server.answers |= {
+        f"{kind} nvme1n1": server.answers[f"{kind} nvme0n1"] for kind in ("id-ctrl", "id-ns", "smart-log")
+    }
+    assert surveyed(server).of_unknown_format == {"/dev/nvme0n1", "/dev/nvme1n1"}
+    assert [argv for argv in server.ran if argv[0] == "nvme"] == [("nvme", "version")]
+
+
+def test_what_is_not_understood_is_kept_once_though_its_counters_move(state: Path) -> None:
+    for reads in (1, 2):
+        surveyed(changed("smart-log nvme0n1", media_errors=None, host_read_commands=reads))
+    [kept] = (state / "kept").iterdir()
+    assert json.loads(kept.read_text())["host_read_commands"] == 2
 
 
 @pytest.mark.parametrize(
@@ -301,7 +336,7 @@ def test_text_that_is_no_json_is_kept_too(asked: str, tool: str, state: Path) ->
     server = RecordedServer(answers={**RECORDED, asked: answered("Segmentation fault")})
     for _ in range(2):
         with pytest.raises(UnknownFormat, match="printed no JSON") as caught:
-            surveyed(server)
+            read_drive(server, "/dev/nvme0n1" if tool == "nvme" else "/dev/sda", SOON)
         assert caught.value.raw == "Segmentation fault"
     [kept] = (state / "kept").iterdir()
     assert kept.name.startswith(f"{tool}-")
@@ -329,9 +364,11 @@ def test_no_field_of_another_kind_is_met_unprepared(asked: str) -> None:
         try:
             found = surveyed(server)
         except UnknownFormat:
+            assert asked == "lsblk -"
             told += 1
         else:
             assert len(found.drives) + len(found.unreadable) == 3
+            told += len(found.of_unknown_format)
     assert told > 0
 
 

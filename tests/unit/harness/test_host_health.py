@@ -17,7 +17,7 @@ from rackloop.errors import LabError
 from rackloop.inspection.health import KernelLine, KernelPosition, snapshot_of
 from rackloop_drivers import host_tools
 from rackloop_drivers.host_tools import kernel_clock, read_health
-from tests.unit.harness.recorded_server import RecordedServer
+from tests.unit.harness.recorded_server import RECORDED, RecordedServer, answered
 from tests.unit.harness.sim_rack import described
 
 CLOCK = VirtualClock()
@@ -73,6 +73,20 @@ def test_one_command_tells_all_of_a_servers_health() -> None:
     )
     assert [drive.device for drive in health.inventory.drives] == ["/dev/sda", "/dev/sdb", "/dev/nvme0n1"]
     assert health.log_unreadable is None
+
+
+def test_a_tool_that_is_not_understood_costs_its_own_drive_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RACKLOOP_STATE_HOME", str(tmp_path))
+    server = HealthyServer(answers={**RECORDED, "smartctl sdb": answered('{"json_format_version": [2, 0]}')})
+    health = read_health(server, None, SOON)
+    assert [drive.device for drive in health.inventory.drives] == ["/dev/sda", "/dev/nvme0n1"]
+    lab = described(tmp_path)
+    snapshot = snapshot_of(lab, {"srv1": health}, {}, started_ns=0, ended_ns=1)
+    [(what, why)] = snapshot.servers["srv1"].unreadable.items()
+    assert what == "/dev/sdb"
+    assert "smartctl printed json_format_version [2, 0]; known here: json_format_version 1.x" in why
 
 
 def test_the_first_reading_asks_for_none_of_the_log() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from rackloop.abilities import Completed, DriveIdentity
 from rackloop.clock import Deadline, VirtualClock
-from rackloop.errors import DeadlineExceeded, LabError, NotConnected, RackloopError, ToolError
+from rackloop.errors import DeadlineExceeded, LabError, NotConnected, RackloopError, ToolError, UnknownFormat
 from rackloop.lab import Lab, LabKind
 from rackloop.safety.maintenance import Finding, Seen
 from rackloop_labs.retest import retest, try_drive
@@ -89,7 +89,10 @@ def test_a_drive_that_comes_while_a_slow_server_looks_is_looked_for_again(bench:
     assert try_drive(bench, "d01", HERE).seen is Seen.ABSENT
 
 
-@pytest.mark.parametrize("refusal", [NotConnected("srv1 is away"), ToolError("no smartctl"), None])
+NOT_UNDERSTOOD = UnknownFormat("smartctl printed what is not known", tool="smartctl", raw="")
+
+
+@pytest.mark.parametrize("refusal", [NotConnected("srv1 is away"), ToolError("no smartctl"), NOT_UNDERSTOOD, None])
 def test_a_server_that_cannot_be_asked_or_is_late_is_no_word_on_its_drives(refusal: Any, bench: Any) -> None:
     bench.refusal, bench.tools_s, bench.answer_s = refusal, 1000.0, 1000.0
     with pytest.raises(type(refusal) if refusal else DeadlineExceeded):
