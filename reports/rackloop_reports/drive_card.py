@@ -69,7 +69,8 @@ def health_html(measurements: Sequence[Measured], before: Counters, after: Count
     told = {change.counter for change in measured}
     if not measured:
         return ""
-    rest = [change for change in health_changes(before, after) if change.counter not in told]
+    # Of a drive that could not be read before nothing is known to be new.
+    rest = [change for change in health_changes(before, after) if before and change.counter not in told]
     heads = "".join(f"<th>{head}</th>" for head in ("Counter", "Unit", "Before", "After", "Difference", "Judged"))
     rows = "".join(_row(change) for change in sorted([*measured, *rest], key=lambda change: change.counter))
     return f"<h4>Health</h4><table><tr>{heads}</tr>{rows}</table>"

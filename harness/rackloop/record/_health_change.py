@@ -46,4 +46,5 @@ class HealthChange:
             return f"{self.subject}: {said} of {self.what}, the first {self.sample!r}{meaning}"
         if self.after is None:
             return f"{self.subject}: {self.what}{meaning}{f' ({self.sample})' if self.sample else ''}"
-        return f"{self.subject}: {self.what} went from {self.before} to {self.after}{meaning}"
+        was = "not reported" if self.before is None else self.before
+        return f"{self.subject}: {self.what} went from {was} to {self.after}{meaning}"

@@ -39,10 +39,16 @@ def test_work_moves_counters_and_wear_alarms() -> None:
     assert alarms(before, after) == ["media_errors went from 0 to 2: data could not be read back, or not be written"]
 
 
-def test_a_counter_that_vanishes_is_an_alarm_and_a_new_one_is_not() -> None:
+def test_a_counter_that_vanishes_is_an_alarm() -> None:
     assert alarms({"temperature": 40}, {}) == ["temperature is no longer reported: it was 40"]
-    assert alarms({}, {"media_errors": 7}) == []
-    assert CounterChange("media_errors", None, 7).difference is None
+    assert CounterChange("temperature", 40, None).difference is None
+
+
+def test_a_counter_that_is_reported_for_the_first_time_moved_from_0() -> None:
+    meaning = "data could not be read back, or not be written"
+    assert alarms({}, {"media_errors": 7}) == [f"media_errors went from not reported to 7: {meaning}"]
+    assert alarms({}, {"media_errors": 0, "temperature": 40}) == []
+    assert CounterChange("media_errors", None, 7).difference == 7
 
 
 def test_an_alarming_counter_that_falls_back_is_an_alarm_too() -> None:

@@ -74,6 +74,32 @@ def test_taking_a_link_excuses_neither_a_media_error_nor_a_power_cycle() -> None
     assert str(changes[0]) == "d01: media_errors went from 0 to 2: data could not be read back, or not be written"
 
 
+@pytest.mark.parametrize(
+    ("counters", "did", "judgement"),
+    [
+        ({"crc_errors": 2}, Disturbed(), Judgement.UNEXPECTED),
+        ({"crc_errors": 2}, LINKED, Judgement.EXPECTED),
+        ({"writes": 2}, Disturbed(), Judgement.NOTED),
+    ],
+)
+def test_a_counter_that_a_drive_reports_for_the_first_time_moved_from_0(
+    counters: dict[str, int], did: Disturbed, judgement: Judgement
+) -> None:
+    change = only(compare(BEFORE, later({"d01": counters}), did))
+    assert (change.subject, change.before, change.after, change.judgement) == ("d01", None, 2, judgement)
+    assert str(change).startswith(f"d01: {change.what} went from not reported to 2")
+
+
+def test_a_counter_that_is_reported_for_the_first_time_as_0_is_no_change() -> None:
+    assert compare(BEFORE, later({"d01": {"crc_errors": 0}}), Disturbed()) == []
+
+
+def test_a_phy_that_could_not_be_read_before_says_nothing() -> None:
+    """Those of an expander count on while no server looks."""
+    phys = {"phy-1:0": {"invalid_dword_count": 0, "phy_reset_problem_count": 8}, "phy-1:1": {"invalid_dword_count": 5}}
+    assert compare(BEFORE, later(None, replace(QUIET, phys=phys)), Disturbed()) == []
+
+
 def test_cut_power_excuses_power_cycles_and_links() -> None:
     did = Disturbed(linked=parts(drives={"d01"}), powered=parts(drives={"d01"}))
     changes = compare(BEFORE, later({"d01": {"power_cycles": 4, "phy_resets": 2}}), did)

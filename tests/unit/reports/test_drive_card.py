@@ -16,7 +16,7 @@ from tests.unit.reports.example_stream import ExampleRun
 FACTS = {"LBA format": "512 B, physical 4096 B", "Link": "8.0 GT/s PCIe x4"}
 
 
-def page(run_dir: Path, after: str = "health/0002.json") -> str:
+def page(run_dir: Path, after: str = "health/0002.json", before: str = "health/0001.json") -> str:
     (run_dir / "health").mkdir(parents=True)
     for number, degrees in ((1, 35), (2, 51)):
         counters = {"temperature_c": degrees, "percentage_used": 3, "available_spare": 97, "media_errors": number}
@@ -26,7 +26,7 @@ def page(run_dir: Path, after: str = "health/0002.json") -> str:
     example.write(DriveSeen("a/b", "d01", "srv1", "p0", "RL", "S1", "1.0", "nvme", 8 << 30, {}, [], FACTS))
     for name, value in (("before", 7.0), ("after", 8.0)):
         example.measure("a/b", f"health.{name}", "1", [value], {"counter": "bytes_read"})
-    example.write(HealthCompared("a/b", (), {}, "health/0001.json", after))
+    example.write(HealthCompared("a/b", (), {}, before, after))
     example.finish("a/b")
     run = read_run(example.close())
     return description_html(run.tests[0], run, None, run_dir)
@@ -52,6 +52,12 @@ def test_a_snapshot_that_cannot_be_read_or_is_elsewhere_costs_no_page(tmp_path: 
     html = page(tmp_path / "run", path)
     assert "Identity card" in html
     assert "99 °C" not in html
+
+
+def test_counters_of_a_drive_that_could_not_be_read_before_are_not_new(tmp_path: Path) -> None:
+    html = page(tmp_path, before="health/none.json")
+    assert "<td>bytes_read</td>" in html
+    assert "media_errors" not in html
 
 
 @pytest.mark.parametrize(

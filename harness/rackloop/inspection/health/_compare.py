@@ -40,8 +40,8 @@ class CounterChange:
 
     @property
     def difference(self) -> int | None:
-        """The distance it moved; None where it is not known on both sides."""
-        return None if self.before is None or self.after is None else self.after - self.before
+        """The distance it moved, from 0 where it was not reported before; None where it no longer is."""
+        return None if self.after is None else self.after - (self.before or 0)
 
     @property
     def broken_rule(self) -> Rule | None:
@@ -57,7 +57,8 @@ class CounterChange:
         if self.before is not None and self.after is None:
             return f"{self.counter} is no longer reported: it was {self.before}"
         if (rule := self.broken_rule) is not None:
-            return f"{self.counter} went from {self.before} to {self.after}: {rule.meaning}"
+            was = "not reported" if self.before is None else self.before
+            return f"{self.counter} went from {was} to {self.after}: {rule.meaning}"
         return None
 
 
@@ -153,8 +154,8 @@ def _server(name: str, before: HealthSnapshot, after: HealthSnapshot, judge: _Ju
         yield judge(BOOT_ID, judge.of_ports(name, None), name, BOOT_ID.name, was.position.boot_id, now.position.boot_id)
     for phy, counters in now.phys.items():
         ports = _ports_of(phy, was, now)
-        # A kernel that starts anew counts from 0.
-        known = was.phys.get(phy, {}) if not restarted else dict.fromkeys(counters, 0)
+        # A kernel that starts anew counts from 0. What it could not read of a PHY before may be as old as its expander.
+        known = {**counters, **was.phys.get(phy, {})} if not restarted else dict.fromkeys(counters, 0)
         for change in health_changes(known, counters):
             if change.difference:
                 rule, subject = COUNTERS.get(change.counter), " ".join((name, *sorted(ports or ()), phy))
