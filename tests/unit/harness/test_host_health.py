@@ -158,7 +158,8 @@ def test_a_snapshot_names_drives_and_ports_as_the_description_does(tmp_path: Pat
     paths = {"p0": "pci-0000:00:1f.2", "p1": "pci-0000:01:00.0"}
     server = lab.servers["srv1"].model_copy(update={"paths": paths})
     serial = read_health(HealthyServer(), None, SOON).inventory.drives[1].identity.serial
-    drives = {**lab.drives, "d01": lab.drives["d01"].model_copy(update={"serial": serial})}
+    # The guard and the check of the cables take no notice of spaces at its ends, nor does this.
+    drives = {**lab.drives, "d01": lab.drives["d01"].model_copy(update={"serial": f" {serial} "})}
     lab = lab.model_copy(update={"servers": {**lab.servers, "srv1": server}, "drives": drives})
     health = read_health(HealthyServer(complaint="x\n", kernel={**HealthyServer().kernel, "position": ""}), None, SOON)
 

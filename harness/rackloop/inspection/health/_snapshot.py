@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rackloop.drive_identifiers import is_on_path
+from rackloop.drive_identifiers import is_on_path, normal_text
 
 if TYPE_CHECKING:
     from rackloop.abilities.inventory import HostInventory
@@ -81,7 +81,7 @@ def snapshot_of(
     lab: Lab, hosts: Mapping[str, HostHealth], unreachable: Mapping[str, str], *, started_ns: int, ended_ns: int
 ) -> HealthSnapshot:
     """The health of the servers of ``lab``, by the names of its description, which gives each port its path."""
-    by_serial = {drive.serial: name for name, drive in lab.drives.items()}
+    by_serial = {normal_text(drive.serial): name for name, drive in lab.drives.items()}
     drives: dict[str, Mapping[str, int]] = {}
     for server, host in hosts.items():
         for seen in host.inventory.drives:
