@@ -14,12 +14,14 @@ printf '%s\n' "$boot"
 [ "$boot" = "$last_boot" ] || [ "$last_at" = end ] || last_at=-1
 begin kernel -
 dmesg -r | awk -F '[][]' -v last_at="$last_at" '
-    /^<[0-9]+>\[/ { at = $2; is_new = last_at != "end" && at + 0 > last_at + 0 }
+    # Of a kernel with printk.time=0 busybox prints no time, and messages may begin with [drm] or the like.
+    /^<[0-9]+>\[ *[0-9]+\.[0-9]+\]/ { at = $2; is_new = last_at != "end" && at + 0 > last_at + 0 }
     first == "" { first = at }
     is_new
     # A full log is without its first lines: all before the first that is left was read by then, or never.
     END {
         if (last_at != "end" && last_at + 0 >= 0 && first + 0 > last_at + 0) lost = first
+        if (NR && at == "") print "its lines have no time; boot it with printk.time=1" | "cat >&2"
         printf "\036position -\n%s\n%s\n", at, lost
     }'
 begin places -

@@ -131,17 +131,27 @@ def test_an_empty_log_is_no_complaint() -> None:
     ],
 )
 def test_a_log_that_lost_lines_says_where_it_begins(last_at: str, printed: str) -> None:
+    done = log_read(LOG, last_at)
+    assert done.stdout.partition("\x1e")[2] == f"position -\n  700.250000\n{printed and f'   {printed}'}\n"
+    assert done.stderr == ""
+
+
+def test_a_log_whose_lines_have_no_time_is_said_to_be_so() -> None:
+    done = log_read("<6>Linux version 6.1.0\n<6>[drm] Initialized\n", "-1.000000")
+    assert done.stdout == "\x1eposition -\n\n\n"
+    assert done.stderr == "its lines have no time; boot it with printk.time=1\n"
+    assert log_read("", "end").stderr == ""
+
+
+def log_read(log: str, last_at: str) -> subprocess.CompletedProcess[str]:
+    """What the script prints of a kernel's log, which was read to ``last_at`` before."""
     text = files(host_tools).joinpath("health.sh").read_text(encoding="utf-8")
     reading = text[text.index("dmesg -r") : text.index("begin places")]
     script = f'dmesg() {{ printf %s "$log"; }}; last_at=$1\n{reading}'
-    done = subprocess.run(
-        ["sh", "-c", script, "health", last_at],
-        check=True,
-        capture_output=True,
-        text=True,
-        env={"log": LOG, **os.environ},
+    given = {"log": log, **os.environ}
+    return subprocess.run(
+        ["sh", "-c", script, "health", last_at], check=True, capture_output=True, text=True, env=given
     )
-    assert done.stdout.partition("\x1e")[2] == f"position -\n  700.250000\n{printed and f'   {printed}'}\n"
 
 
 def test_lines_that_were_lost_before_they_were_read_are_said() -> None:
