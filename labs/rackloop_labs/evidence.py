@@ -64,14 +64,18 @@ def _kernel(bench: Bench, server: str, after: HealthSnapshot, deadline: Deadline
         seen = after.servers.get(server)
         if seen is None:
             return Gathered(Source(name, unread=f"not read: {after.unreachable.get(server, 'it was not asked')}"))
-        if "kernel log" in seen.unreadable:
-            return Gathered(Source(name, unread=f"not read: {seen.unreadable['kernel log']}"))
+        lacking = seen.unreadable.get("kernel log")
+        if lacking is not None and not seen.kernel:
+            return Gathered(Source(name, unread=f"not read: {lacking}"))
+        # Of a kernel that said more than its log holds there is the rest, which is what it said last.
+        problems = [] if lacking is None else [f"not read in full: {lacking}"]
+        offset: ClockOffset | None = None
         try:
             offset = kernel_clock(bench.host(server), bench.clock, deadline)
         except RackloopError as error:
-            lines = tuple(_kernel_line(name, line, None) for line in seen.kernel)
-            return Gathered(Source(name, unread=f"its clock is not known: {error}"), lines)
-        return Gathered(Source(name, offset), tuple(_kernel_line(name, line, offset) for line in seen.kernel))
+            problems.append(f"its clock is not known: {error}")
+        lines = tuple(_kernel_line(name, line, offset) for line in seen.kernel)
+        return Gathered(Source(name, offset, "; ".join(problems) or None), lines)
 
     return ask
 

@@ -78,4 +78,4 @@ def _seconds(at_ns: int, evidence: EvidenceGathered) -> float:
 
 
 def _unread(sources: Sequence[str]) -> str:
-    return f"Not read, or not on this time base: {', '.join(sources)}." if sources else ""
+    return f"Not read in full, or not on this time base: {', '.join(sources)}." if sources else ""
