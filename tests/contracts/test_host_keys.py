@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from rackloop.errors import BadInput, HostKeyMismatch, HostKeyUnknown
 from rackloop_drivers.host import SshAccess, SshHost
+from rackloop_drivers.host._known_hosts import KnownHosts
 from tests.deadlines import CLOCK, soon
 from tests.sshd_process import Sshd, make_key, running_sshd
 
@@ -101,3 +103,9 @@ def test_a_known_hosts_file_that_is_none_is_bad_input(sshd: Sshd, tmp_path: Path
 def test_a_known_hosts_file_that_is_missing_is_bad_input(sshd: Sshd, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"missing cannot be read: .*ssh-keyscan"):
         say_hello(replace(sshd.access(), known_hosts=tmp_path / "missing"))
+
+
+def test_a_known_hosts_file_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "known_hosts")
+    with pytest.raises(BadInput, match="known_hosts is a directory, a pipe or a device; give it as a file"):
+        KnownHosts(tmp_path / "known_hosts")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 import subprocess
 import threading
@@ -19,6 +20,7 @@ from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, LoginRefused, NotConnected
 from rackloop.lab import EnvironmentSecret, FileSecret
 from rackloop_drivers.host import SshAccess, SshHost
+from rackloop_drivers.host._login import _read_key
 from tests.deadlines import CLOCK, soon
 from tests.sshd_process import Sshd, make_key, require_sudo, running_sshd
 
@@ -179,6 +181,13 @@ def test_a_key_that_is_none_is_bad_input(sshd: Sshd, tmp_path: Path, content: st
         key.write_text(content)
     with pytest.raises(BadInput, match=said):
         say_hello(replace(sshd.access(), key_file=key))
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_a_key_that_is_no_file_is_refused_and_not_waited_for(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / "key")
+    with pytest.raises(BadInput, match="key is a directory, a pipe or a device; give it as a file"):
+        _read_key(tmp_path / "key", None)
 
 
 def test_the_agents_keys_are_used_where_no_key_is_given(

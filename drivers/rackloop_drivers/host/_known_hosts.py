@@ -44,6 +44,8 @@ class KnownHosts:
         """Read ``path``. Raises BadInput where it cannot be read, or a line is no key."""
         self._path = path
         try:
+            if path.exists() and not path.is_file():
+                raise BadInput(f"the known_hosts file {path} is a directory, a pipe or a device; give it as a file")
             texts = path.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise BadInput(

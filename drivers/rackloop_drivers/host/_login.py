@@ -110,6 +110,9 @@ def _read_key(path: Path, passphrase: Secret | None) -> PKey:
     given = passphrase.reveal() if passphrase else None
     for kind in (Ed25519Key, ECDSAKey, RSAKey):
         try:
+            # A pipe would be waited for, and a device such as /dev/zero be read for ever.
+            if path.exists() and not path.is_file():
+                raise BadInput(f"the key {path} is a directory, a pipe or a device; give it as a file")
             return kind.from_private_key_file(str(path), given)
         except PasswordRequiredException:
             raise BadInput(

@@ -60,6 +60,8 @@ class FileSecret(Secret):
     def reveal(self) -> str:
         """The file's text."""
         try:
+            if self.path.is_fifo():
+                raise BadInput(f"the secret file {self.path} is a pipe, which may never say it; give it as a file")
             text = self.path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise BadInput(

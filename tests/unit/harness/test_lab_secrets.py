@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +73,12 @@ def test_a_file_beside_the_description_holds_a_secret(tmp_path: Path) -> None:
     (tmp_path / "bmc.password").write_text("\n")
     with pytest.raises(BadInput, match="is empty"):
         secret.reveal()
+
+
+def test_a_secret_file_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "bmc.password")
+    with pytest.raises(BadInput, match=r"bmc\.password is a pipe, which may never say it; give it as a file"):
+        FileSecret(tmp_path / "bmc.password").reveal()
 
 
 def test_a_vault_holds_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
