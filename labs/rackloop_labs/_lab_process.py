@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import BadInput
+from rackloop.errors import BadInput, LabError
 from rackloop.lab import Lab, LabState
 from rackloop.seed import choose_seed
 from rackloop_drivers.rackd import RackdControl
@@ -45,13 +48,16 @@ class LabProcess:
     def up(self, *, leashed: bool = False, seed: int | None = None) -> Leash | None:
         """Bring the rack up at its baseline map; it stays up until :meth:`down`, or ``leashed`` until let go.
 
-        Raises BadInput where it is up already, LabError where it does not come up.
+        Another process that brings it up is waited for. Raises BadInput where it is up already, LabError where it does
+        not come up.
         """
-        if self.is_up():
-            raise BadInput(f"lab {self.lab.name} is up already: use it, or `rackloop lab down {self.lab.name}` first")
-        deadline = Deadline.after(self.clock, self.up_s)
-        chosen = choose_seed() if seed is None else seed
-        return _daemon.start(self.lab, self.state, chosen, deadline, leashed=leashed, module=self.module)
+        with self._alone():
+            if self.is_up():
+                name = self.lab.name
+                raise BadInput(f"lab {name} is up already: use it, or `rackloop lab down {name}` first")
+            deadline = Deadline.after(self.clock, self.up_s)
+            chosen = choose_seed() if seed is None else seed
+            return _daemon.start(self.lab, self.state, chosen, deadline, leashed=leashed, module=self.module)
 
     def down(self) -> bool:
         """Take the rack down and leave nothing behind; False where it was not up.
@@ -65,6 +71,18 @@ class LabProcess:
         """End a leashed rack and return once nothing is left of it."""
         leash.let_go()
         _daemon.wait_until_gone(self.state, Deadline.after(self.clock, _DOWN_S))
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Let no other process bring the lab up meanwhile. Raises LabError where one does so all the time."""
+        waited = Deadline.after(self.clock, 2 * self.up_s)
+        lock = waited.poll(lambda: self.state.take("up"), lambda taken: taken is not None, every_s=_POLL_S)
+        if lock is None:
+            raise LabError(f"another process has been bringing lab {self.lab.name} up for long; see {self.state.log}")
+        try:
+            yield
+        finally:
+            os.close(lock)
 
     def status(self) -> dict[str, Any]:
         """Every endpoint, with the drive that each server port sees now.

@@ -116,7 +116,8 @@ def test_a_lab_that_ends_leaves_nothing(tmp_path: Path) -> None:
         assert (memory / "srv1" / "sys" / "block").exists()
     assert not memory.exists()
     assert not sandboxes(rack.state)
-    assert {path.name for path in rack.state.directory.iterdir()} <= {"labd.lock", "labd.log", "store.sqlite"}
+    kept = {"labd.lock", "labd.log", "store.sqlite", "up.lock"}
+    assert {path.name for path in rack.state.directory.iterdir()} <= kept
 
 
 def test_a_lab_that_is_killed_takes_its_servers_with_it(tmp_path: Path) -> None:

@@ -95,10 +95,10 @@ class LabState:
     def take(self, what: str = "labd") -> int | None:
         """Take a lock of the lab for as long as the returned descriptor stays open; None where another process has it.
 
-        ``labd`` is held by the process that is the lab while it is up, ``run`` by the one run that may work on it.
-        The lock is the kernel's (flock), so it ends with its holder however that ends. A process that asks whether it
-        is held keeps it for a moment, which is waited out. Raises BadInput where the directory cannot be written, or
-        its file system knows no locks.
+        ``labd`` is held by the process that is the lab while it is up, ``up`` by one that brings it up, ``run`` by the
+        one run that may work on it. It is the kernel's (flock), so it ends with its holder however that ends. A process
+        that asks whether it is held keeps it for a moment, which is waited out. Raises BadInput where the directory
+        cannot be written, or its file system knows no locks.
         """
         lock = self.directory / f"{what}.lock"
         try:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rackloop.clock import Deadline, VirtualClock
-from rackloop.errors import BadInput, DeadlineExceeded
+from rackloop.errors import BadInput, DeadlineExceeded, LabError
 from rackloop.lab import LabState
 from rackloop_labs._daemon import stop, wait_until_gone
 from rackloop_labs._lab_process import LabProcess
@@ -92,6 +92,47 @@ def test_a_lab_that_is_coming_up_is_waited_for_and_is_up(state: LabState, tmp_pa
         LabProcess(described(tmp_path), clock, state).up()
     assert clock.now_ns() > 0
     os.close(held)
+
+
+class NeverUp(LabProcess):
+    """A lab whose process does not come up."""
+
+    module = "no_such_module"
+
+
+class Impatient(NeverUp):
+    """One that is given little time."""
+
+    up_s = 0.01
+
+
+def test_a_lab_that_another_process_begins_to_bring_up_is_waited_for(state: LabState, tmp_path: Path) -> None:
+    theirs = state.take("up")
+    assert theirs is not None
+
+    def comes_up() -> None:
+        stack.callback(os.close, state.take() or 0)
+        state.endpoints_file.write_text("{}")
+        os.close(theirs)
+
+    with ExitStack() as stack, pytest.raises(BadInput, match="lab bench is up already: use it, or `rackloop lab down"):
+        NeverUp(described(tmp_path), Turning(comes_up), state).up()
+
+
+def test_a_lab_that_another_process_brings_up_for_ever_is_told(state: LabState, tmp_path: Path) -> None:
+    theirs = state.take("up")
+    assert theirs is not None
+    with pytest.raises(LabError, match="another process has been bringing lab bench up for long; see "):
+        Impatient(described(tmp_path), VirtualClock(), state).up()
+    os.close(theirs)
+
+
+def test_who_failed_to_bring_a_lab_up_keeps_nobody_from_it(state: LabState, tmp_path: Path) -> None:
+    with pytest.raises(LabError, match=r"did not come up: .*no_such_module"):
+        NeverUp(described(tmp_path), CLOCK, state).up()
+    ours = state.take("up")
+    assert ours is not None
+    os.close(ours)
 
 
 def test_a_lab_that_is_coming_up_is_ended(state: LabState, start: Start) -> None:
