@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from rackloop.abilities import Completed, Process
 from rackloop.clock import Deadline
@@ -132,3 +134,10 @@ class RecordedServer:
 
     def close(self) -> None:
         return None
+
+
+def changed(asked: str, **fields: Any) -> RecordedServer:
+    """A server one of whose tools prints other fields; those that are None are left out."""
+    document = {**RECORDED[asked].document, **fields}
+    text = json.dumps({name: value for name, value in document.items() if value is not None})
+    return RecordedServer(answers={**RECORDED, asked: answered(text)})
