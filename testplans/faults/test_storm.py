@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from rackloop.faults.schedules import Schedule
+from rackloop.faults.schedules import Done, Schedule
 from rackloop.lab import Lab
 from rackloop.parameters import number, size, whole
+from rackloop_drivers.workload import WatchInterval
 from rackloop_fixtures import Measure, Progress, Rack, seconds_to_service, unexplained_errors
 from rackloop_labs.scratch_ports import first_scratch_drives, first_scratch_ports
 
@@ -91,13 +92,28 @@ def test_storm(
         # Whatever a fault comes late by is the harness's.
         measure("storm.late", late_s, errors=late_s, fault=kind)
         measure("storm.mending", [(ended_ns - mending_ns) / 1e9 for _, mending_ns, ended_ns in ended], fault=kind)
-        back_s = [
-            seconds
-            for done, mending_ns, _ in ended
-            for server, port in watching.items()
-            if done.injection.radius.may_touch(server=server, port=port)
-            and (seconds := seconds_to_service(watched.intervals[server], done.injection, mending_ns)) is not None
-        ]
-        if back_s:
-            measure("storm.service", back_s, fault=kind)
+        _measure_service(measure, ended, watching, watched.intervals, fault=kind)
     written.require_verified()
+
+
+def _measure_service(
+    measure: Measure,
+    ended: Iterable[tuple[Done, int, int]],
+    watching: Mapping[str, str],
+    intervals: Mapping[str, Sequence[WatchInterval]],
+    **labels: str,
+) -> None:
+    """Measure how long after each fault's mending began reads came back at each port that it may have touched.
+
+    All its ports come back with its one end: together they are one draw.
+    """
+    back = [
+        (seconds, number)
+        for number, (done, mending_ns, _) in enumerate(ended)
+        for server, port in watching.items()
+        if done.injection.radius.may_touch(server=server, port=port)
+        and (seconds := seconds_to_service(intervals[server], done.injection, mending_ns)) is not None
+    ]
+    if back:
+        seconds_of, faults = zip(*back, strict=True)
+        measure("storm.service", seconds_of, clusters=faults, **labels)
