@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -15,14 +15,17 @@ from rackloop.errors import ProductFailed
 from rackloop.lab import Lab
 from rackloop.parameters import choice, whole
 from rackloop_fixtures import (
+    Compared,
     Labels,
     Measure,
     Progress,
     Rack,
+    Stopwatch,
     StorageParts,
     StorageRack,
-    TimeRatio,
+    Took,
     added_s,
+    measure_compared,
     require_rules,
 )
 from rackloop_models.disaggregation import (
@@ -37,6 +40,8 @@ from rackloop_models.disaggregation import (
     complete_rules,
 )
 from rackloop_models.lwfs import HEADER_BYTES, Address, LwfsClient, LwfsFile
+
+T = TypeVar("T")
 
 PAYLOAD = BLOCK_BYTES - HEADER_BYTES
 FILE_BLOCKS = 1024
@@ -132,16 +137,16 @@ class TimedIos:
     moved_s: list[float] = field(default_factory=list)
     stayed_s: list[float] = field(default_factory=list)
     guard_s: list[float] = field(default_factory=list)
-    every_s: list[float] = field(default_factory=list)
+    every: list[Took] = field(default_factory=list)
 
     def do(
         self, file: LwfsFile, record: str, request: Callable[[], Address | bytes], payload: bytes
     ) -> Address | bytes:
         """One I/O, noted and timed. Raises what it raises."""
         storage = self.service.storage
-        began_s = storage.now_s()
+        watch = _stopwatch(storage)
         answer = request()
-        ended_s = storage.now_s()
+        ended_s, took = storage.now_s(), watch.stop(less_s=self.service.guard_s)
         assigned = self.service.assigned
         assert assigned is not None
         self.service.controller.finished(assigned)
@@ -149,7 +154,7 @@ class TimedIos:
         is_write = isinstance(answer, Address)
         storage.history.note(
             Io(
-                began_s,
+                watch.began_s,
                 ended_s,
                 file.drive_id,
                 self.client.served_by,
@@ -161,8 +166,8 @@ class TimedIos:
                 io=assigned.io,
             )
         )
-        self.every_s.append(ended_s - began_s - self.service.guard_s)
-        (self.stayed_s if assigned.move is None else self.moved_s).append(self.every_s[-1])
+        self.every.append(took)
+        (self.stayed_s if assigned.move is None else self.moved_s).append(took.seen_s)
         if assigned.move is not None:
             self.guard_s.append(self.service.guard_s)
         return answer
@@ -176,15 +181,29 @@ def test_complete(
     for policy in parameters["policies"]:
         with StorageRack(rack, labels, shape.servers).open() as storage:
             _format(storage, shape)
-            direct_s = _beside_direct(storage, shape, parameters, measure, policy)
-            _per_io(storage, shape, policy, parameters, measure, progress, direct_s)
+            direct = _beside_direct(storage, shape, parameters, measure, policy)
+            _per_io(storage, shape, policy, parameters, measure, progress, direct)
 
 
-def _rounds(seconds: Sequence[float], parameters: Mapping[str, Any]) -> list[Sequence[float]]:
-    """The I/Os in rounds, of which each has a figure of its own; the last ones that fill no round are in the last."""
-    many = max(1, min(parameters["rounds"], len(seconds)))
-    each = len(seconds) // many
-    return [seconds[start * each : (start + 1) * each if start + 1 < many else None] for start in range(many)]
+def _rounds(ios: Sequence[T], many: int) -> list[Sequence[T]]:
+    """The I/Os in so many rounds; the last ones that fill no round are in the last."""
+    each = len(ios) // many
+    return [ios[start * each : (start + 1) * each if start + 1 < many else None] for start in range(many)]
+
+
+def _overheads(
+    statistic: Callable[[Sequence[float]], float], ios: Sequence[Took], raw: Sequence[Took], rounds: int
+) -> list[Compared]:
+    """The ``statistic`` of I/Os over the median of raw ones, in rounds with both of their own: each is one draw."""
+    many = min(rounds, len(ios), len(raw))
+    return [
+        Compared.of(Took.over(statistic, one), Took.over(median, other))
+        for one, other in zip(_rounds(ios, many), _rounds(raw, many), strict=True)
+    ]
+
+
+def _stopwatch(storage: StorageRack) -> Stopwatch:
+    return Stopwatch(storage.now_s, storage.rack.waited_s, storage.rack.late_with)
 
 
 def _format(storage: StorageRack, shape: Shape) -> None:
@@ -199,8 +218,8 @@ def _format(storage: StorageRack, shape: Shape) -> None:
 
 def _beside_direct(
     storage: StorageRack, shape: Shape, parameters: Mapping[str, Any], measure: Measure, policy: str
-) -> dict[str, float]:
-    """I/O of one block on one drive that stays, raw and through LWFS in turns; the medians of the raw ones."""
+) -> dict[str, list[Took]]:
+    """I/O of one block on one drive that stays, raw and through LWFS in turns; the raw ones."""
     drive = shape.drives[0]
     storage.deploy(Placement(shape, {drive: shape.places[0]}))
     storage.metadata.create("beside", drive, FILE_BLOCKS)
@@ -208,14 +227,14 @@ def _beside_direct(
     client = LwfsClient(storage.metadata, storage.mapping, storage.servers, storage.wall_s, keeps_servers=True)
     file, session, region = client.open("beside"), storage.session(drive), storage.region_of(drive)
     raw_offset = region.offset + region.size_bytes - BLOCK_BYTES
-    times: dict[tuple[str, str], list[float]] = {
+    times: dict[tuple[str, str], list[Took]] = {
         (access, op): [] for access in ("direct", "lwfs") for op in ("append", "read")
     }
 
     def timed(access: str, op: str, request: Callable[[], object]) -> object:
-        began_s = storage.now_s()
+        watch = _stopwatch(storage)
         answer = request()
-        times[access, op].append(storage.now_s() - began_s)
+        times[access, op].append(watch.stop())
         return answer
 
     def write_raw() -> None:
@@ -231,19 +250,14 @@ def _beside_direct(
             raise ProductFailed(f"{drive} does not read back what was appended at {address}")
         timed("direct", "read", lambda: session.read(raw_offset, BLOCK_BYTES))
     for op in ("append", "read"):
-        measure("lwfs.io", times["lwfs", op], op=op, policy=policy)
-        measure("lwfs.direct", times["direct", op], op=op, policy=policy)
-        turns = zip(*(_rounds(times[access, op], parameters) for access in ("lwfs", "direct")), strict=True)
-        ratios = [TimeRatio.of(median(lwfs), median(direct), storage.rack.late_with) for lwfs, direct in turns]
-        _measure_overhead(measure, "lwfs.overhead", ratios, op=op, policy=policy)
+        lwfs, direct = times["lwfs", op], times["direct", op]
+        measure("lwfs.io", [each.seen_s for each in lwfs], op=op, policy=policy)
+        measure("lwfs.direct", [each.seen_s for each in direct], op=op, policy=policy)
+        overheads = _overheads(median, lwfs, direct, parameters["rounds"])
+        measure_compared(measure, "lwfs.overhead", overheads, op=op, policy=policy)
     measure("lwfs.metadata_calls", storage.metadata.calls - calls, policy=policy)
     storage.let_go(drive)
-    return {op: median(times["direct", op]) for op in ("append", "read")}
-
-
-def _measure_overhead(measure: Measure, name: str, ratios: Sequence[TimeRatio], **labels: str) -> None:
-    """Measure ratios of I/O to raw I/O, and what of them this machine may have added."""
-    measure(name, [each.seen for each in ratios], errors=[each.error for each in ratios], **labels)
+    return {op: times["direct", op] for op in ("append", "read")}
 
 
 def _per_io(
@@ -253,7 +267,7 @@ def _per_io(
     parameters: Mapping[str, Any],
     measure: Measure,
     progress: Progress,
-    direct_s: Mapping[str, float],
+    direct: Mapping[str, Sequence[Took]],
 ) -> None:
     """Write a record on a drive drawn at random, as often as there are I/Os, and read each again in another order."""
     service = PerIoService(storage, PerIoController(shape, POLICIES[policy]()))
@@ -283,9 +297,8 @@ def _per_io(
             if seconds:
                 measure("complete.io", seconds, op=op, kind=kind, policy=policy)
         measure("complete.moved", len(ios.moved_s) / parameters["ios"], op=op, policy=policy)
-        rounds, late_with = _rounds(ios.every_s, parameters), storage.rack.late_with
-        ratios = [TimeRatio.of(fmean(each), direct_s[op], late_with) for each in rounds]
-        _measure_overhead(measure, "complete.overhead", ratios, op=op, policy=policy)
+        overheads = _overheads(fmean, ios.every, direct[op], parameters["rounds"])
+        measure_compared(measure, "complete.overhead", overheads, op=op, policy=policy)
     measure("complete.take", service.takes_s, policy=policy)
     measure("complete.guard", [*appends.guard_s, *reads.guard_s], policy=policy)
     measure("lwfs.key_reads", service.key_reads, policy=policy)

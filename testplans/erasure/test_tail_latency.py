@@ -12,7 +12,18 @@ from rackloop.errors import NotSupported
 from rackloop.lab import Lab
 from rackloop.measurement import Distribution
 from rackloop.parameters import part, whole
-from rackloop_fixtures import Labels, Measure, Progress, Rack, TimeRatio, drive_places, reached_drive
+from rackloop_fixtures import (
+    Compared,
+    Labels,
+    Measure,
+    Progress,
+    Rack,
+    Stopwatch,
+    Took,
+    drive_places,
+    measure_compared,
+    reached_drive,
+)
 from rackloop_models.local_erasure import SECTOR_BYTES, Layout, LocalStore, ReadMode, format_drive
 
 # ``request_sectors`` is what the store is asked for at once: 1 MiB, as by the kernel where it is mounted.
@@ -100,19 +111,20 @@ class Stream:
         with LocalStore(self._blocks, rack.clock) as store:
             store.create(_FILE).write(0, self._content)
 
-    def read(self, mode: ReadMode) -> float:
-        """The seconds of a read of all of it, of which neither the store nor the drive has anything yet."""
+    def read(self, mode: ReadMode) -> Took:
+        """The time of a read of all of it, of which neither the store nor the drive has anything yet."""
         with LocalStore(self._blocks, self._rack.clock, read_mode=mode) as store:
             file = store.open(_FILE)
             for offset in range(self._blocks.size_bytes, self._reached.size_bytes, _ELSEWHERE_STEP):
                 self._reached.read(offset, SECTOR_BYTES)
-            began_ns = self._rack.clock.now_ns()
+            rack = self._rack
+            watch = Stopwatch(lambda: rack.clock.now_ns() / 1e9, rack.waited_s, rack.late_with)
             found = [file.read(at, self._request_bytes) for at in range(0, len(self._content), self._request_bytes)]
-            seconds = (self._rack.clock.now_ns() - began_ns) / 1e9
+            took = watch.stop()
             self.decodes += store.statistics.decodes
             self.retried_sectors += store.statistics.retried_sectors
         self.wrong += _differing_sectors(b"".join(found), self._content)
-        return seconds
+        return took
 
 
 def test_tail_latency(
@@ -139,16 +151,21 @@ def test_tail_latency(
             turns = [
                 (stream.read(ReadMode.RETRY), stream.read(ReadMode.FAIL_FAST)) for _ in range(parameters["trials"])
             ]
-        retried_s = Distribution.of(retried for retried, _ in turns)
-        decoded_s = Distribution.of(decoded for _, decoded in turns)
+        retried_s = Distribution.of(retried.seen_s for retried, _ in turns)
+        decoded_s = Distribution.of(decoded.seen_s for _, decoded in turns)
         measure("tail.latency", retried_s, read="retried", **about)
         measure("tail.latency", decoded_s, read="decoded", **about)
-        left = [TimeRatio.of(decoded, retried, rack.late_with) for retried, decoded in turns]
-        measure("tail.cut", [1 - each.least for each in left], errors=[each.error for each in left], **about)
+        cuts = [Compared.of(decoded, retried, _cut) for retried, decoded in turns]
+        measure_compared(measure, "tail.cut", cuts, **about)
         measure("tail.decoded_groups", stream.decodes, **about)
         measure("tail.reread_sectors", stream.retried_sectors, **about)
         measure("tail.wrong", stream.wrong, **about)
         progress(number + 1, len(places), f"drives read (ph {ph:g})")
+
+
+def _cut(decoded_s: float, retried_s: float) -> float:
+    """The share of the time that decoding saves."""
+    return 1 - decoded_s / retried_s
 
 
 def _differing_sectors(found: bytes, content: bytes) -> int:

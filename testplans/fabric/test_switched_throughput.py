@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, pairwise
 from math import ceil
@@ -19,7 +19,17 @@ from rackloop.lab import Lab, LabKind, load_profile
 from rackloop.parameters import number, part, size, stack, whole
 from rackloop.units import format_quantity
 from rackloop_drivers import workload
-from rackloop_fixtures import Measure, Progress, Rack, SwappedReads, added_s, run_parallel
+from rackloop_fixtures import (
+    Compared,
+    Measure,
+    Progress,
+    Rack,
+    SwappedReads,
+    Took,
+    added_s,
+    measure_compared,
+    run_parallel,
+)
 from rackloop_labs.port_paths import is_told, untold
 from rackloop_labs.scratch_ports import kept_circuits
 
@@ -223,9 +233,8 @@ def _say(rounds: list[Round], measure: Measure, block_bytes: int, **labels: str)
     measure("throughput.steady", [block_bytes / each.steady.seen_s for each in rounds], **labels)
     measure("throughput.switched", [block_bytes / each.switched.seen_s for each in rounds], **labels)
     for name, of in (("swap_cost", sub), ("ratio", _ratio), ("slowdown", truediv)):
-        found = [each.compared(of) for each in rounds]
-        values, errors = [seen for seen, _ in found], [seen - least for seen, least in found]
-        measure(f"throughput.{name}", values, errors=errors, **labels)
+        found = [Compared.of(each.switched, each.steady, of) for each in rounds]
+        measure_compared(measure, f"throughput.{name}", found, **labels)
     measure("throughput.staging", [staging_s for each in rounds for staging_s in each.staging_s], **labels)
 
 
@@ -234,18 +243,9 @@ def _ratio(switched_s: float, steady_s: float) -> float:
     return steady_s / switched_s
 
 
-@dataclass(frozen=True)
-class Took:
-    """Seconds from the end of a read to the end of the next, medians: as seen, and less what this machine was late."""
-
-    seen_s: float
-    least_s: float
-
-    @classmethod
-    def of(cls, samples_ns: list[tuple[int, int]]) -> Took:
-        """The medians of reads, each with its time as seen and its least."""
-        seen, least = zip(*samples_ns, strict=True)
-        return cls(median(seen) / 1e9, median(least) / 1e9)
+def _median(samples_ns: list[tuple[int, int]]) -> Took:
+    """The median of the times of reads, from the end of one to the end of the next, as seen and at least."""
+    return Took.over(median, [Took(seen_ns / 1e9, least_ns / 1e9) for seen_ns, least_ns in samples_ns])
 
 
 @dataclass(frozen=True)
@@ -255,15 +255,6 @@ class Round:
     steady: Took
     switched: Took
     staging_s: tuple[float, ...]
-
-    def compared(self, of: Callable[[float, float], float]) -> tuple[float, float]:
-        """The value of ``of`` for the times with a swap and without as seen, and the least it may be without lateness.
-
-        A machine that is late makes either of the two longer: the one adds to the ratio, the other to its inverse.
-        """
-        switched, steady = self.switched, self.steady
-        seen = of(switched.seen_s, steady.seen_s)
-        return seen, min(seen, of(switched.seen_s, steady.least_s), of(switched.least_s, steady.seen_s))
 
 
 class Swapping:
@@ -324,7 +315,7 @@ class Swapping:
                 staged, ready_ns = self._stage()
             seen_ns = self._finish() - put_off_ns
             switched.append((self._at_least(seen_ns), self._at_least(seen_ns - late_ns)))
-        return Round(Took.of(steady), Took.of(switched), tuple(self._staging_s))
+        return Round(_median(steady), _median(switched), tuple(self._staging_s))
 
     def _one_by_one(self, block_bytes: int, lbas: Sequence[int]) -> list[tuple[int, int]]:
         """Reads that are each commanded from here: how long each took as seen, and at least."""

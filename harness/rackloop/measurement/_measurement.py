@@ -1,8 +1,8 @@
 """Measurements, which are named samples with a unit, and the limits of a plan that they are judged against.
 
 What the measuring machine may have added to a sample is no product's doing. So each sample is an interval, and the
-interval of a statistic begins where that of the corrected samples does and ends where that of the raw ones does: only
-what lies outside a limit with all of it fails, and only what lies inside with all of it passes.
+interval of a statistic begins where that of its lower ends does and ends where that of its upper ones does: only what
+lies outside a limit with all of it fails, and only what lies inside with all of it passes.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Reading:
-    """One sample, or ``count`` alike: its ``value``, and ``corrected``, without what the machine may have added.
+    """One sample, or ``count`` alike: the most that it may be, ``value``, and the least, ``corrected``.
 
     ``cluster`` is the independent unit of sampling that it belongs to, None where it is one itself.
     """
@@ -85,10 +85,10 @@ class Reading:
 class Measurement:
     """Samples of one quantity in SI units. ``name`` is dotted (``remap.latency``); what varies is in ``labels``.
 
-    ``corrected`` are the samples without what the measuring machine may have added, None where it added nothing.
-    ``readings`` tell which samples the machine was late with; ``starved`` is the share of the time that it kept others
-    waiting for a core, where that is what corrects them. ``over_s`` are the seconds that each sample, a rate, is the
-    mean of; where it is None that may have been the worst half second.
+    ``corrected`` are the samples without what the measuring machine may have added, ``raised`` with what it may have
+    taken, None where it did neither. ``readings`` tell which samples it was late with; ``starved`` is the share of the
+    time that it kept others waiting for a core, where that is what corrects them. ``over_s`` are the seconds that each
+    sample, a rate, is the mean of; where it is None that may have been the worst half second.
     """
 
     name: str
@@ -96,6 +96,7 @@ class Measurement:
     samples: Distribution
     labels: Mapping[str, str] = field(default_factory=dict)
     corrected: Distribution | None = None
+    raised: Distribution | None = None
     readings: Sequence[Reading] = ()
     starved: float | None = None
     over_s: float | None = None
@@ -109,42 +110,40 @@ class Measurement:
         labels: Mapping[str, str],
         *,
         errors: float | Iterable[float] | None = None,
+        shortfalls: float | Iterable[float] | None = None,
         clusters: Iterable[Hashable] | None = None,
         over_s: float | None = None,
     ) -> Measurement:
-        """The measurement of these samples, the true value of each in [value - error, value].
+        """The measurement of these samples, the true value of each in [value - error, value + shortfall].
 
-        ``errors`` are in ``unit`` and not negative, one for each sample, for each distinct value of a distribution, or
-        one for all; None and 0 say that the machine added nothing. ``clusters`` is a key for each sample: those with
-        one key were taken together. Raises ``ValueError`` where their numbers differ, an error is negative, ``over_s``
-        is not above 0, or a number is not finite.
+        ``errors`` and ``shortfalls`` are in ``unit`` and not negative, one for each sample, for each distinct value of
+        a distribution, or one for all; None and 0 say that the machine added or took nothing. ``clusters`` is a key for
+        each sample: those with one key were taken together. Raises ``ValueError`` where their numbers differ, an error
+        is negative, ``over_s`` is not above 0, or a number is not finite.
         """
-        values: Sequence[float]
-        counts: Sequence[int]
-        if isinstance(samples, Distribution):
-            values, counts = samples.values, samples.counts
-        else:
-            values = tuple(samples)
-            counts = (1,) * len(values)
+        values = tuple(samples) if not isinstance(samples, Distribution) else samples.values
+        counts = (1,) * len(values) if not isinstance(samples, Distribution) else samples.counts
         keys: Sequence[Hashable] = [None] * len(values) if clusters is None else list(clusters)
-        late = [float(errors or 0.0)] * len(values) if isinstance(errors, int | float | None) else list(errors)
-        if not len(values) == len(late) == len(keys):
-            raise ValueError(
-                f"{name}: {len(values)} samples, {len(late)} errors and {len(keys)} clusters: give as many"
-            )
-        if wrong := [error for error in late if not error >= 0]:
+        late, short = (
+            [float(of or 0.0)] * len(values) if isinstance(of, int | float | None) else list(of)
+            for of in (errors, shortfalls)
+        )
+        if not len(values) == len(late) == len(short) == len(keys):
+            found = f"{len(values)} samples, {len(late)} errors and {len(keys)} clusters"
+            raise ValueError(f"{name}: {found}: give as many")
+        if wrong := [error for error in (*late, *short) if not error >= 0]:
             raise ValueError(f"{name}: the error of a sample is 0 or more; found {wrong[0]}")
         if over_s is not None and not over_s > 0:
             raise ValueError(f"{name}: over_s is {over_s:g}, and has to be above 0")
         readings = [
             # A time is not made negative by subtracting too much. What a ratio is short of 1 may well be so.
-            Reading(value, value - (min(error, max(value, 0.0)) if unit == "s" else error), key, count)
-            for value, error, key, count in zip(values, late, keys, counts, strict=True)
+            Reading(value + less, value - (min(error, max(value, 0.0)) if unit == "s" else error), key, count)
+            for value, error, less, key, count in zip(values, late, short, keys, counts, strict=True)
         ]
         taken = samples if isinstance(samples, Distribution) else Distribution.of(values)
         if clusters is not None:
             taken = replace(taken, clusters=_independent(keys, counts))
-        return _corrected(cls(name, unit, taken, labels, over_s=over_s), readings if any(late) else ())
+        return _corrected(cls(name, unit, taken, labels, over_s=over_s), readings if any((*late, *short)) else ())
 
     def slowed_by(self, share: float) -> Measurement:
         """The same, a rate, where the machine may have been kept from working for this share of the time (below 1)."""
@@ -173,10 +172,12 @@ class Measurement:
 def _corrected(measurement: Measurement, readings: Sequence[Reading]) -> Measurement:
     if not readings:
         return measurement
-    bins: Counter[float] = Counter()
+    least, most = Counter[float](), Counter[float]()
     for one in readings:
-        bins[one.corrected] += one.count
-    return replace(measurement, corrected=Distribution.from_bins(bins, measurement.samples.clusters), readings=readings)
+        least[one.corrected] += one.count
+        most[one.value] += one.count
+    corrected, raised = (Distribution.from_bins(bins, measurement.samples.clusters) for bins in (least, most))
+    return replace(measurement, corrected=corrected, raised=raised, readings=readings)
 
 
 def _independent(keys: Sequence[Hashable], counts: Sequence[int]) -> int:
@@ -194,7 +195,7 @@ def _independent(keys: Sequence[Hashable], counts: Sequence[int]) -> int:
 class Finding:
     """The finding on a measurement: one statistic with its 95 % interval, and what the limit makes of it.
 
-    ``ci95`` begins at the lower end of the corrected samples' interval and ends at the upper of the raw ones'; it is
+    ``ci95`` begins at the lower end of the corrected samples' interval and ends at the upper of the raised ones'; it is
     None for a maximum and a minimum, which are facts and no estimates. ``verdict`` and ``limit`` are None where the
     plan sets no limit. ``p50`` and ``p99`` are None where the number of samples does not carry them. ``reason`` says in
     words why a verdict is not a pass, ``cause`` whose fault that is.
@@ -244,7 +245,7 @@ def _find(measurement: Measurement, limit: Limit | None, statistic: Statistic | 
         statistic = "max" if samples.n == 1 else 0.5
     if limit is not None and limit.quantile is not None:
         statistic = limit.quantile
-    raw = _bounds(samples, statistic)
+    raw = _bounds(measurement.raised or samples, statistic)
     corrected = _bounds(measurement.corrected or samples, statistic)
     both = _from_to(raw, corrected)
     value = _value(samples, statistic)
@@ -371,14 +372,13 @@ class _Judgement:
     def _lateness(self) -> str:
         """Says how late the machine was, and with how many of the samples that is what makes the difference."""
         if self.measurement.starved is not None:
-            share = f"{self.measurement.starved:.1%}"
-            return (
-                f"the measuring machine was short of cores for up to {share} of the time: run it on a quieter machine"
-            )
+            share = f"for up to {self.measurement.starved:.1%} of the time"
+            return f"the measuring machine was short of cores {share}: run it on a quieter machine"
         readings = self.measurement.readings
         late = [one for one in readings if self._is_outside_at(one.value) != self._is_outside_at(one.corrected)]
         up_to = max((abs(one.value - one.corrected) for one in late), default=self.measurement.error)
-        by = f"the measuring machine may have added up to {format_quantity(up_to, self.measurement.unit)}"
+        did = "added" if self.measurement.raised in {None, self.measurement.samples} else "changed it by"
+        by = f"the measuring machine may have {did} up to {format_quantity(up_to, self.measurement.unit)}"
         keys = {one.cluster for one in readings}
         if len(keys) > 1:
             in_how_many = f" in {len({one.cluster for one in late})} of {len(keys)} changes"

@@ -28,9 +28,7 @@ class Criteria:
         if self.rounds < 2:
             raise ValueError(f"a window of {self.rounds} rounds has no slope: it needs at least 2")
         if not (self.excursion >= 0 and self.slope >= 0):
-            raise ValueError(
-                f"an excursion of {self.excursion:g} and a slope of {self.slope:g}: both are shares from 0"
-            )
+            raise ValueError(f"an excursion of {self.excursion:g} and a slope of {self.slope:g}: both are from 0 on")
 
 
 PTS = Criteria()
@@ -60,9 +58,7 @@ class Window:
         if first < 1 or len(seen) != rounds:
             raise ValueError(f"there is no window of {rounds} rounds that ends with round {last} of {len(values)}")
         if not all(math.isfinite(value) and value >= 0 for value in seen):
-            raise ValueError(
-                f"rounds {first} to {last} hold {list(seen)}: a measured quantity is finite and not negative"
-            )
+            raise ValueError(f"rounds {first} to {last} hold {list(seen)}: each has to be finite and not negative")
         average = statistics.fmean(seen)
         slope, start = statistics.linear_regression(range(rounds), seen)
         return cls(

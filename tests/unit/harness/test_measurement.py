@@ -152,6 +152,33 @@ def test_a_share_that_is_cut_may_be_negative_where_a_time_cannot(unit: str, verd
     assert found.cause is (Cause.HARNESS if verdict is Verdict.UNKNOWN else None)
 
 
+@pytest.mark.parametrize(
+    ("limit", "verdict"),
+    [
+        (Limit("a.ratio", quantile=0.5, maximum=4.0, text="max 4"), Verdict.UNKNOWN),
+        (Limit("a.ratio", quantile=0.5, maximum=6.0, text="max 6"), Verdict.PASS),
+        (Limit("a.ratio", quantile=0.5, minimum=2.5, text="min 2.5"), Verdict.PASS),
+        (Limit("a.ratio", quantile=0.5, minimum=4.0, text="min 4"), Verdict.UNKNOWN),
+        (Limit("a.ratio", quantile="max", maximum=4.0, text="max 4"), Verdict.UNKNOWN),
+    ],
+)
+def test_what_the_machine_may_have_taken_from_a_sample_makes_no_pass(limit: Limit, verdict: Verdict) -> None:
+    taken = Measurement.of("a.ratio", "1", [3.0] * 9, {}, shortfalls=[2.0] * 9)
+    (found,) = judge(taken, [limit], MOCK)
+    assert (found.verdict, found.value) == (verdict, 3.0)
+    if verdict is Verdict.UNKNOWN:
+        assert found.cause is Cause.HARNESS
+        assert "the measuring machine may have changed it by up to 2 in 9 of 9 samples" in str(found.reason)
+
+
+@pytest.mark.parametrize(("errors", "shortfalls"), [([-1.0], None), (None, [-1.0]), (None, [1.0, 1.0])])
+def test_an_error_is_told_for_each_sample_and_is_not_negative(
+    errors: list[float] | None, shortfalls: list[float] | None
+) -> None:
+    with pytest.raises(ValueError, match=r"give as many|is 0 or more"):
+        Measurement.of("a.ratio", "1", [3.0], {}, errors=errors, shortfalls=shortfalls)
+
+
 def test_too_few_samples_are_the_tests_however_late_the_machine() -> None:
     found = late([0.001] * 100, 0.0005, at_most(0.002))
     assert (found.verdict, found.cause) == (Verdict.UNKNOWN, Cause.TEST)

@@ -164,7 +164,7 @@ def test_what_cannot_have_been_measured_is_refused(value: float) -> None:
 def test_criteria_that_mean_nothing_are_refused() -> None:
     with pytest.raises(ValueError, match="needs at least 2"):
         Criteria(rounds=1)
-    with pytest.raises(ValueError, match="shares from 0"):
+    with pytest.raises(ValueError, match="both are from 0 on"):
         Criteria(slope=-0.1)
 
 
