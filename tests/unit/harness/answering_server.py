@@ -112,6 +112,8 @@ def _readings(name: str, drive: SeenDrive) -> dict[str, Recording]:
             wwn = identity.identifiers["wwn"]
             parts = {"naa": int(wwn[0], 16), "oui": int(wwn[1:7], 16), "id": int(wwn[7:], 16)}
             names |= {"model_name": identity.model, "firmware_version": identity.firmware, "wwn": parts}
+            counted = [{"name": counter, "raw": {"value": value}} for counter, value in drive.counters.items()]
+            names |= {"ata_smart_attributes": {"table": counted}}
         case _:
             names |= {"scsi_model_name": identity.model, "scsi_revision": identity.firmware}
             names |= {"logical_unit_id": f"0x{identity.identifiers['wwn']}"}
