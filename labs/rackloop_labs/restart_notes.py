@@ -1,4 +1,4 @@
-"""The notes of what mending a panic tells the power of a server, as entries of the undo journal."""
+"""The notes of a server that is told to panic, and of what mending that tells its power, in the undo journal."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class JournalledNote:
 
 
 def restart_notes(journal: Journal, lab: str, resource: str, lease: HeldLease | None) -> NoteRestart:
-    """The writer of the notes of the server ``resource``, which stand in ``journal`` until its power is back.
+    """The writer of the notes of the server ``resource``, which stand in ``journal`` as long as what they say is so.
 
     Each raises LabError where it did not reach the disk, LeaseLost where ``lease`` is over.
     """

@@ -38,6 +38,7 @@ _EVERY_S = 0.05
 _REFUSALS = (HostKeyMismatch, HostKeyUnknown, LoginRefused)
 _UNKNOWN = {"kind": "crash"}
 _RESTART = "restart"
+_UNTOLD = "untold"
 # A reboot gives the kernel's settings their values back, and empties this folder.
 _NOTES = "/run/rackloop-panics"
 # What would start it anew by itself is looked for, and what waits to be written goes to the disks, before it panics.
@@ -52,14 +53,15 @@ watchdogs=$(active_watchdogs)
 sync
 """
 
-RESTARTED = PanicSettings.kinds | {_RESTART}
+RESTARTED = PanicSettings.kinds | {_RESTART, _UNTOLD}
 """The kinds of fault that are over once a server has the power back that was cut for them."""
 
 
 class RestartNote(Protocol):
-    """A note of what the power of a server is about to be told: taken back where another takes its place.
+    """A note of what the power of a server is about to be told, or that its kernel was not told to panic yet.
 
-    It is closed, in one step with the panics before it, once the server has its power back.
+    It is taken back where that is no longer so. One of its power is closed, in one step with the panics before it, once
+    the server has it back.
     """
 
     def take_back(self) -> None: ...
@@ -67,9 +69,9 @@ class RestartNote(Protocol):
 
 
 NoteRestart: TypeAlias = Callable[[str, Mapping[str, str]], RestartNote]
-"""Notes durably, as a fault under a key, what the power of a server is about to be told.
+"""Writes a note durably, as a fault under a key.
 
-It raises LabError where it cannot be noted: the power is told nothing then.
+It raises LabError where it cannot be noted: neither the power nor the kernel is told anything then.
 """
 
 
@@ -96,7 +98,8 @@ class HostCrash:
     fault stands until the power is back: to mend it once more goes on where a mending failed. ``note`` tells another
     object, by its ``recall``, of a mending that was killed between off and on. Without one that goes no further, for
     an operator who switched a server off may have a hand in it. It is closed once the power is back, so that no other
-    object cuts that of a server which boots.
+    object cuts that of a server which boots. It also tells of a server that was lost before it was told to panic, whose
+    power no object cuts for that.
 
     A server that ``kernel.panic`` would have reboot is told to stay; one with kdump, and one that a hardware watchdog
     would reset, is refused with LabError. It keeps a note of each setting of its kernel that is changed: one that does
@@ -132,7 +135,7 @@ class HostCrash:
         self._was_told_on = False
         self._keys: dict[str, Mapping[str, Any]] = {}
         self._owed: dict[str, Mapping[str, Any]] = {}
-        self._untold: set[str] = set()
+        self._untold: dict[str, RestartNote | None] = {}
         self._lock = Lock()
 
     @property
@@ -160,7 +163,12 @@ class HostCrash:
             except LoginRefused as error:
                 seen, why = _Seen.AWAY, str(error)
             if seen is _Seen.ANSWERING:
-                self._panic(key, fault, deadline)
+                try:
+                    self._panic(key, fault, deadline)
+                except (BadInput, NotSupported):
+                    # It is refused, and leaves nothing to undo.
+                    self._forget_untold(key)
+                    raise
             elif not self._keys:
                 # Nothing was done: any other error would be undone, and cut the power of one that boots.
                 raise FaultRefused(f"{fault['kind']} of {self._host.name}", [why])
@@ -176,7 +184,7 @@ class HostCrash:
         with self._lock:
             seen = self._seen(deadline)
             if seen is _Seen.ANSWERING:
-                self.settings.mend(key, deadline)
+                self._mend_settings(key, deadline)
             elif seen is _Seen.OWED and key in self._owed:
                 self._give_power(deadline)
             elif seen is _Seen.CRASHED and self._owed.get(key, _UNKNOWN)["kind"] == _RESTART:
@@ -194,7 +202,9 @@ class HostCrash:
         """Learn of those among ``faults``, by key, by which the kernel may have panicked, and of notes of a mending."""
         restarts = {key: fault for key, fault in faults.items() if fault.get("kind") == _RESTART}
         panics = {key: fault for key, fault in faults.items() if fault.get("kind") in PanicSettings.kinds}
+        untold = {str(fault.get("panic")) for fault in faults.values() if fault.get("kind") == _UNTOLD}
         with self._lock:
+            self._untold |= dict.fromkeys(untold - self._untold.keys())
             self._keys |= {key: fault for key, fault in panics.items() if key not in self._untold}
             self._owed |= restarts
             self._was_told_on |= any(fault.get("power") == "on" for fault in restarts.values())
@@ -203,6 +213,11 @@ class HostCrash:
         """Whether ``key`` is that of a panic, as far as this object knows."""
         with self._lock:
             return key in self._keys or key in self._owed
+
+    def give_settings_back(self, key: str, deadline: Deadline) -> None:
+        """Give the kernel of a server that answers the settings back that it had before ``key``."""
+        with self._lock:
+            self._mend_settings(key, deadline)
 
     def can_be_asked(self, deadline: Deadline) -> bool:
         """Whether it answers, and can be asked for its other faults; none of them stands in one that cannot.
@@ -261,10 +276,22 @@ class HostCrash:
             if before is not None:
                 before.take_back()
 
+    def _mend_settings(self, key: str, deadline: Deadline) -> None:
+        self.settings.mend(key, deadline)
+        self._forget_untold(key)
+
+    def _forget_untold(self, key: str) -> None:
+        """Take back that the kernel was not told to panic under ``key``: it is about to be, or that was undone."""
+        if (note := self._untold.get(key)) is not None:
+            note.take_back()
+        self._untold.pop(key, None)
+
     def _panic(self, key: str, fault: Mapping[str, Any], deadline: Deadline) -> None:
         interrupt = self._interrupt if fault["kind"] == "nmi" else None
-        # Its fault is in the journal, and one that is lost before it was told has not panicked.
-        self._untold.add(key)
+        # Its fault is in the journal, and one that is lost before it was told has not panicked, whoever undoes it.
+        self._untold[key] = None
+        if self._note is not None:
+            self._untold[key] = self._note(f"{_UNTOLD}/{key}", {"kind": _UNTOLD, "panic": key})
         if interrupt is not None:
             interrupt.require_possible(deadline)
         looked = self._host.run(
@@ -274,7 +301,7 @@ class HostCrash:
             raise LabError(f"{self._host.name}: {looked.stderr.strip() or f'exit status {looked.status}'}")
         try:
             self.settings.break_as(key, fault, deadline)
-            self._untold.discard(key)
+            self._forget_untold(key)
             self._have_panic(interrupt, deadline)
         except RackloopError as error:
             self._give_settings_back(key, error, deadline)

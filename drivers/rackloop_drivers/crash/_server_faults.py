@@ -43,7 +43,7 @@ class ServerFaults:
         if self._crash.knows(key):
             self._crash.mend(key, deadline)
         elif self._crash.can_be_asked(deadline):
-            self._crash.settings.mend(key, deadline)
+            self._crash.give_settings_back(key, deadline)
             self._others.mend(key, deadline)
 
     def recall(self, faults: Mapping[str, Mapping[str, Any]]) -> None:

@@ -13,6 +13,7 @@ from typing import Any, cast
 from rackloop.abilities import Completed, Host
 from rackloop.clock import Deadline
 from rackloop.errors import LabError, NotConnected, RackloopError
+from rackloop.record.acts import BreakPart
 from rackloop.safety import HealReport, heal
 from rackloop.safety.undo import Entry, Equipment, journalled
 from rackloop_drivers.boxes import DiagnosticInterrupt
@@ -170,6 +171,10 @@ class Held:
         self.is_held = False
 
 
+def _is_untold(fault: BreakPart) -> bool:
+    return bool(fault.fault["kind"] == "untold")
+
+
 class World(Bench):
     """A bench whose ``server:srv1`` has a kernel and may hang, and a driver for each process that asks for one."""
 
@@ -198,7 +203,9 @@ class World(Bench):
         acting.breakable[NAME].break_as(key, {"kind": kind}, self.deadline)
 
     def entries(self) -> list[str]:
-        return [entry.state.value for entry in self.journal.since(0)]
+        """The states of the faults in the journal, without the notes that none was told to the kernel yet."""
+        made = self.journal.since(0)
+        return [each.state.value for each in made if not (isinstance(each.what, BreakPart) and _is_untold(each.what))]
 
     def standing(self) -> list[Entry]:
         """What stands in the journal."""

@@ -57,7 +57,7 @@ def test_a_controller_that_says_it_pulses_none_is_asked_before_a_setting_is_chan
         world.break_as("nmi", controller)
     assert controller.seen is None
     assert not (world.folder / "srv1/run-panics").exists()
-    assert world.entries() == ["failed"]
+    assert (world.entries(), world.standing()) == (["failed"], [])
 
 
 @pytest.mark.parametrize("error", [NONE, SILENT], ids=repr)

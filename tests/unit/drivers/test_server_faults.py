@@ -350,6 +350,24 @@ def test_a_server_that_is_lost_before_it_was_told_to_panic_keeps_its_power(world
     assert world.outlet.told == ["off", "on"]
 
 
+@pytest.mark.parametrize("lost_at", ["kexec_crash_loaded", 'mv "$1/.$2.new"'])
+def test_a_server_that_was_lost_before_it_was_told_to_panic_is_left_its_power_by_the_next_heal(
+    world: World, lost_at: str
+) -> None:
+    world.server.lost_at = lost_at
+    with pytest.raises(LabError):
+        world.break_as("crash")
+    report = world.heal_anew()
+    assert (report.undone, world.outlet.told) == ((), [])
+    assert {problem.partition(", and")[0] for problem in report.problems[:2]} == {
+        "server:srv1: srv1 has power and does not answer"
+    }
+    world.server.lost_at, world.server.is_silent = None, False
+    assert world.heal_anew().is_healed
+    assert (world.outlet.told, world.standing()) == ([], [])
+    assert world.server.settings["panic"] == "10"
+
+
 def test_a_panic_that_was_to_come_after_a_mending_is_undone_all_the_same(world: World) -> None:
     part = told_on_unheard(world)
     later = world.recorder.intend(NAME, BreakPart(LATER, {"kind": "crash"}), [MendPart(LATER)])
