@@ -63,6 +63,18 @@ def test_progress_that_nobody_reads_any_more_ends_no_run(pipe: Pipe, capfd: pyte
         pipe.writing.close()
 
 
+def test_a_terminal_that_is_gone_and_a_full_disk_end_no_run() -> None:
+    ours, theirs = os.openpty()
+    os.close(ours)
+    for number in (theirs, os.open("/dev/full", os.O_WRONLY)):
+        file = os.fdopen(number, "w", buffering=1)
+        with RunDisplay(VirtualClock(), file) as display:
+            display.say("a line that is lost")
+            display.say("another")
+        with suppress(OSError):
+            file.close()
+
+
 def test_a_pipe_gets_steps_and_tests_and_a_line_each_half_minute(pipe: Pipe) -> None:
     clock = VirtualClock()
     with RunDisplay(clock, pipe.writing) as display:

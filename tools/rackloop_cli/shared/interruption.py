@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import Event, Thread, main_thread
 from types import FrameType
 from typing import Any, NoReturn
@@ -64,7 +64,9 @@ class Interruption:
 
 def say_in_handler(text: str) -> None:
     """Say ``text`` on standard error from a handler of a signal: what prints may be what was interrupted."""
-    os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, f"rackloop: {text}\n".encode())
+    # The same Ctrl-C may have ended who reads it.
+    with suppress(OSError):
+        os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, f"rackloop: {text}\n".encode())
 
 
 @contextmanager

@@ -107,7 +107,14 @@ class Remaining:
 
 
 class _ProgressConsole(Console):
-    """A console whose loss of its reader ends nothing."""
+    """A console that ends nothing where its reader or its terminal is gone, or its disk is full."""
+
+    def __exit__(self, *error: object) -> None:
+        """Print nothing more once something could not be written."""
+        try:
+            super().__exit__(*error)
+        except OSError:
+            self.quiet = True
 
     def on_broken_pipe(self) -> None:
         """Print nothing more, where rich would close standard output and end the program: in the middle of a test."""
@@ -152,7 +159,7 @@ class RunDisplay:
     def __exit__(self, *_: object) -> None:
         self.stop()
         if self._is_own:
-            with suppress(BrokenPipeError):
+            with suppress(OSError):
                 self._file.close()
 
     def stop(self) -> None:

@@ -8,8 +8,21 @@ import sys
 from contextlib import suppress
 
 
+class _StandardError(io.TextIOWrapper):
+    """A standard error whose reader may be gone, or whose disk full: that ends no work and changes no status."""
+
+    def write(self, text: str, /) -> int:
+        with suppress(OSError):
+            super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            super().flush()
+
+
 def prepare_streams() -> None:
-    """Have all three streams there, and a standard output that takes every text.
+    """Have all three streams there, a standard output that takes every text, and a standard error that never fails.
 
     One that is closed reads and writes nothing; else the next file that is opened would take its number, and would be
     written to or closed in its stead. A file name that is not UTF-8 is printed as the bytes it is; a character that
@@ -18,7 +31,12 @@ def prepare_streams() -> None:
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
             _put_null_at(number)
-            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 - as long as Python
+            # As long as Python.
+            null = open(number, mode, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+            setattr(sys, name, null)
+    error = sys.stderr
+    if isinstance(error, io.TextIOWrapper) and error is sys.__stderr__:
+        sys.stderr = _StandardError(error.buffer, error.encoding, error.errors, line_buffering=True)
     out = sys.stdout
     if isinstance(out, io.TextIOWrapper) and out.errors in {"strict", "surrogateescape"}:
         out.reconfigure(errors="surrogateescape" if out.encoding.lower() == "utf-8" else "replace")
