@@ -59,6 +59,15 @@ class LabProcess:
             chosen = choose_seed() if seed is None else seed
             return _daemon.start(self.lab, self.state, chosen, deadline, leashed=leashed, module=self.module)
 
+    def leashed(self, seed: int | None = None) -> Leash | None:
+        """Bring the rack up until the leash is let go; None where another has meanwhile. Raises as :meth:`up` does."""
+        try:
+            return self.up(leashed=True, seed=seed)
+        except BadInput:
+            if not self.is_up():
+                raise
+            return None
+
     def down(self) -> bool:
         """Take the rack down and leave nothing behind; False where it was not up.
 

@@ -108,7 +108,9 @@ def open_lab(
             yield bench
         return
     mock = MockLab(lab, clock, state)
-    leash = mock.up(leashed=True, seed=seed) if bring_up and not mock.is_up() else None
+    # Also one that is not to be brought up here may be coming up.
+    is_up = mock.is_up()
+    leash = mock.leashed(seed) if bring_up and not is_up else None
     try:
         with closing(mock.open(token, on_exchange, working_for, is_new=leash is not None)) as bench:
             yield bench
@@ -130,7 +132,8 @@ def _virtual(
     from rackloop_labs.virtual import VirtualLab
 
     virtual = VirtualLab(lab, clock, state)
-    leash = virtual.up(leashed=True, seed=seed) if bring_up and not virtual.is_up() else None
+    is_up = virtual.is_up()
+    leash = virtual.leashed(seed) if bring_up and not is_up else None
     try:
         described = virtual.described()
         yield described, RackdDrives(described, Path(state.endpoints()["control"]), clock)

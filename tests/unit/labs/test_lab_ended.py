@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import BadInput, DeadlineExceeded, LabError
 from rackloop.lab import LabState
+from rackloop_labs import open_lab
 from rackloop_labs._daemon import stop, wait_until_gone
 from rackloop_labs._lab_process import LabProcess
 from tests.deadlines import CLOCK, soon
@@ -94,6 +96,16 @@ def test_a_lab_that_is_coming_up_is_waited_for_and_is_up(state: LabState, tmp_pa
     os.close(held)
 
 
+def test_a_lab_that_is_coming_up_is_waited_for_by_who_would_not_bring_it_up(state: LabState, tmp_path: Path) -> None:
+    """As a run of some of its servers; this one does not come up."""
+    held = state.take()
+    assert held is not None
+    clock = Turning(partial(os.close, held))
+    with pytest.raises(LabError, match="is not up"), open_lab(described(tmp_path), clock, state, None, bring_up=False):
+        pass
+    assert clock.now_ns() > 0
+
+
 class NeverUp(LabProcess):
     """A lab whose process does not come up."""
 
@@ -106,7 +118,9 @@ class Impatient(NeverUp):
     up_s = 0.01
 
 
-def test_a_lab_that_another_process_begins_to_bring_up_is_waited_for(state: LabState, tmp_path: Path) -> None:
+@pytest.fixture
+def brought_up_by_another(state: LabState, tmp_path: Path) -> Iterator[LabProcess]:
+    """A lab that another process brings up at this moment, and has up once it is waited for."""
     theirs = state.take("up")
     assert theirs is not None
 
@@ -115,8 +129,17 @@ def test_a_lab_that_another_process_begins_to_bring_up_is_waited_for(state: LabS
         state.endpoints_file.write_text("{}")
         os.close(theirs)
 
-    with ExitStack() as stack, pytest.raises(BadInput, match="lab bench is up already: use it, or `rackloop lab down"):
-        NeverUp(described(tmp_path), Turning(comes_up), state).up()
+    with ExitStack() as stack:
+        yield NeverUp(described(tmp_path), Turning(comes_up), state)
+
+
+def test_a_lab_that_another_process_begins_to_bring_up_is_waited_for(brought_up_by_another: LabProcess) -> None:
+    with pytest.raises(BadInput, match="lab bench is up already: use it, or `rackloop lab down"):
+        brought_up_by_another.up()
+
+
+def test_a_run_uses_the_lab_that_another_process_brings_up_meanwhile(brought_up_by_another: LabProcess) -> None:
+    assert brought_up_by_another.leashed() is None
 
 
 def test_a_lab_that_another_process_brings_up_for_ever_is_told(state: LabState, tmp_path: Path) -> None:
