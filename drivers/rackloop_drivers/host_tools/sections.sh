@@ -10,19 +10,29 @@ begin() {
     printf '\036%s\n' "$*" >&2
 }
 
-# Tools run side by side. What each says is kept in memory, as a server whose disk is full is read all the same.
-said=$(mktemp -d /dev/shm/rackloop-said-XXXXXX 2>/dev/null || mktemp -d) || exit
+# Tools run side by side. What each says is kept in memory, as a server whose disk is full is read all the same; on the
+# disk where there is no such memory, or it takes nothing more.
+for place in /dev/shm "${TMPDIR:-/tmp}"; do
+    said=$(mktemp -d "$place/rackloop-said-XXXXXX") && echo >"$said/room" && break
+    rm -rf "$said"
+    said=
+done 2>/dev/null
+[ -n "$said" ] || { echo "neither /dev/shm nor $place takes a file; free some space" >&2; exit 1; }
 asked=1000 tools=
 
 # Removes what surveys that were killed have left there, an hour ago at least.
 forget() {
     [ $# -lt 2 ] || find "$@" -maxdepth 0 -mmin +60 -exec rm -rf {} + 2>/dev/null
 }
-forget /dev/shm/rackloop-said-*
+forget "$place"/rackloop-said-*
 
 ask() {
     asked=$((asked + 1))
-    begin "$1 $2" >"$said/$asked.out" 2>"$said/$asked.err" || { rm -rf "$said"; exit 1; }
+    begin "$1 $2" >"$said/$asked.out" 2>"$said/$asked.err" || {
+        rm -rf "$said"
+        echo "$place takes nothing more; free some space" >&2
+        exit 1
+    }
     shift 2
     {
         "$@"

@@ -25,8 +25,9 @@ HANGS = """sh -c 'echo begun; echo "complains $$" >&2; echo $$ >"$0"; kill -STOP
 QUICK = 'sleep() { until [ -e "$said/1002.over" ] && [ -s "$0" ]; do :; done; }'
 
 
-def surveyed(shell: str, script: str, name: str = "survey", **variables: str) -> dict[str, Section]:
-    argv = [shell, "-c", _AT_ONCE.format(script=f"{SECTIONS}\n{script}\nanswer"), name, "60"]
+def surveyed(shell: str, script: str, name: str = "survey", memory: str = "", **variables: str) -> dict[str, Section]:
+    sections = SECTIONS.replace("/dev/shm", memory or "/dev/shm")
+    argv = [shell, "-c", _AT_ONCE.format(script=f"{sections}\n{script}\nanswer"), name, "60"]
     environment = {**os.environ, **variables}
     done = subprocess.run(argv, check=True, capture_output=True, text=True, env=environment, timeout=60)
     return {f"{each.kind} {each.subject}": each for each in parse_sections(done.stdout, done.stderr)}
@@ -114,6 +115,41 @@ def test_nothing_is_left_behind(shell: str) -> None:
     place = Path(found["tool -"].stdout.strip())
     assert place.name.startswith("rackloop-said-")
     assert not place.exists()
+
+
+#: Has the kernel refuse what is written into the first folder, as a file system does that is full.
+FULL = """#!/bin/sh
+made=$({mktemp} "$@") || exit
+echo "$made"
+case $made in
+{memory}/*) ln -s /dev/full "$made/room" ;;
+esac
+"""
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("is_full", [True, False])
+def test_a_server_without_room_in_its_memory_is_surveyed(shell: str, tmp_path: Path, *, is_full: bool) -> None:
+    memory = tmp_path / "memory"
+    if is_full:
+        memory.mkdir()
+    (tmp_path / "mktemp").write_text(FULL.format(mktemp=shutil.which("mktemp"), memory=memory))
+    (tmp_path / "mktemp").chmod(0o755)
+    disk = tmp_path / "disk"
+    old = disk / "rackloop-said-old"
+    old.mkdir(parents=True)
+    os.utime(old, (0, 0))
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    found = surveyed(shell, 'ask tool - echo "$said"', memory=str(memory), TMPDIR=str(disk), PATH=path)
+    assert Path(found["tool -"].stdout.strip()).parent == disk
+    assert [*disk.iterdir(), *(memory.iterdir() if is_full else ())] == []
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_server_that_takes_no_file_says_so(shell: str) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        surveyed(shell, "ask tool - echo fine", memory="/nowhere", TMPDIR="/nowhere/else")
+    assert failed.value.stderr == "neither /nowhere nor /nowhere/else takes a file; free some space"
 
 
 @pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no memory to keep files in")
