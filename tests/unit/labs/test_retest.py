@@ -105,11 +105,15 @@ def test_a_drive_that_holds_up_the_tools_of_a_server_that_answers_is_at_fault(be
 
 
 class Switched:
-    """As much of a bench as a retest asks, whose servers see what the switch of ``rack`` gives them; ``told`` of it."""
+    """As much of a bench as a retest asks, whose servers see what the switch of ``rack`` gives them; ``told`` of it.
+
+    The looks for a drive take ``look_s``, one after the other, and no time after those.
+    """
 
     def __init__(self, rack: journalled_bench.Bench) -> None:
         self.rack, self.lab, self.clock = rack, rack.lab, rack.clock
         self.told: list[Collection[int]] = []
+        self.look_s: list[float] = []
 
     def announce(self, ports: Collection[int]) -> None:
         self.told.append(ports)
@@ -131,6 +135,7 @@ class SwitchedDrive:
 
     def identify(self, _deadline: Deadline) -> DriveIdentity:
         lab = self.bench.lab
+        self.bench.clock.advance(self.bench.look_s.pop(0) if self.bench.look_s else 0)
         at = self.bench.rack.switch.live.peer_of(self.port)
         return identity_of(lab, next(name for name in lab.drives if lab.where_is(name) == at))
 
@@ -147,6 +152,21 @@ def test_a_drive_changes_places_with_none_that_keeps_its_link(switched: Any) -> 
     assert found.finding is Finding.NOT_REPRODUCED, found
     assert [trial.drive for trial in found.trials] == ["d04", "d01", "d01", "d04"]
     assert [sorted(ports) for ports in switched.told] == [[1, 6, 101, 104]] * 2
+    assert switched.rack.switch.live == switched.lab.baseline_map()
+
+
+@pytest.mark.parametrize(
+    ("look_s", "finding"),
+    [([0, 0, 0, 0, 2.5], Finding.NOT_REPRODUCED), ([0, 2.5, 0, 0, 2.5, 2.5, 0, 0, 2.5], Finding.DRIVE)],
+)
+def test_what_came_slowly_is_slow_where_it_comes_slowly_again(
+    switched: Any, look_s: list[float], finding: Finding
+) -> None:
+    """The first look is for a drive to compare with; then d01 and d04 come to each other's place, and back."""
+    switched.look_s = look_s
+    found = retest(switched, switched.rack.acting, "d04")
+    assert found.finding is finding, found
+    assert len(switched.told) == 4
     assert switched.rack.switch.live == switched.lab.baseline_map()
 
 
