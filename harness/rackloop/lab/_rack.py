@@ -77,8 +77,9 @@ class Lab(Description):
     _numbered: tuple[Part, ...] = PrivateAttr(default=())
 
     @model_validator(mode="after")
-    def _remember_source(self, info: ValidationInfo) -> Self:
+    def _remember_whole(self, info: ValidationInfo) -> Self:
         self._source = (info.context or {})["file"]
+        self._numbered = tuple(Part.port(at, port) for at, its in self.servers.items() for port in its.ports)
         return self
 
     @property
@@ -145,7 +146,7 @@ class Lab(Description):
 
     def _with(self, missing: Mapping[str, str], **fields: object) -> Self:
         changed = self.model_copy(update=fields)
-        changed._missing, changed._numbered = {**self._missing, **missing}, self.numbered_ports  # noqa: SLF001 - own
+        changed._missing = {**self._missing, **missing}  # noqa: SLF001 - of this class
         return changed
 
     @property
@@ -176,7 +177,7 @@ class Lab(Description):
     @property
     def numbered_ports(self) -> tuple[Part, ...]:
         """The ports of all servers of the rack, as its description has them, also those not in this part of it."""
-        return self._numbered or tuple(Part.port(at, port) for at, its in self.servers.items() for port in its.ports)
+        return self._numbered
 
     def switch_port(self, server: str, port: str) -> int:
         """The switch port that a server's HBA port is wired to.
