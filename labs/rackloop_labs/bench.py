@@ -28,9 +28,9 @@ class Bench(Protocol):
     ``drive`` is the drive a server port sees now, ``device`` how I/O reaches it from the server; ``host`` is the server
     by SSH, where commands for it run, connected when first used. ``event_logs`` are those of the servers whose
     management controller keeps one, ``consoles`` the serial consoles of the servers that have one, and ``secrets`` what
-    must not stand in a log of them. ``survey`` finds every drive of the rack, mapped or not. ``attach_log`` follows
-    drives coming to its servers, or to those named, and going; ``announce`` tells servers that the drives behind these
-    switch ports are about to change.
+    must not stand in a log of them. ``survey`` finds every drive of the rack, mapped or not; servers that are
+    ``spared`` are asked too, and may be silent. ``attach_log`` follows drives coming to its servers, or to those named,
+    and going; ``announce`` tells servers that the drives behind these switch ports are about to change.
     ``recording_io`` has every request that reaches a drive recorded while it is open; what it gives returns them.
     ``lateness_s`` is how late a simulated rack has been at most since it came up, None for one of equipment. Each
     raises NotSupported where this kind of lab, or this rack, has no such thing. ``is_new`` says that the rack was
@@ -47,7 +47,7 @@ class Bench(Protocol):
     def equipment(self) -> Equipment: ...  # noqa: D102
     def drive(self, server: str, port: str) -> Drive: ...  # noqa: D102
     def device(self, server: str, port: str) -> BlockDevice: ...  # noqa: D102
-    def survey(self) -> list[DriveIdentity]: ...  # noqa: D102
+    def survey(self, spared: Collection[str] = ()) -> list[DriveIdentity]: ...  # noqa: D102
     def host(self, server: str) -> Host: ...  # noqa: D102
     @property
     def event_logs(self) -> Mapping[str, SystemEventLog]: ...  # noqa: D102

@@ -79,9 +79,12 @@ class BenchView:
     def device(self, server: str, port: str) -> BlockDevice:  # noqa: D102
         return self._used().device(server, port)
 
-    def survey(self) -> list[DriveIdentity]:
-        """Every drive of the whole rack: no two may be taken for each other, whatever is leased or out of service."""
-        return self._used().survey()
+    def survey(self, spared: Collection[str] = ()) -> list[DriveIdentity]:
+        """Every drive of the whole rack: no two may be taken for each other, whatever is leased or out of service.
+
+        A server that is not its own, which may have no power, or is ``spared`` need not answer.
+        """
+        return self._used().survey({*spared, *(self._whole.lab.servers.keys() - self._lab.servers.keys())})
 
     def host(self, server: str) -> Host:  # noqa: D102
         return self._used().host(server)

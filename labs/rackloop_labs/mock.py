@@ -123,7 +123,7 @@ class MockBench:
         export = self.endpoints["servers"][server]["ports"][port]["export"]
         return NbdExport(Path(self.endpoints["nbd"]), export, self._port_bytes, knows_drives=True)
 
-    def survey(self) -> list[DriveIdentity]:
+    def survey(self, spared: Collection[str] = ()) -> list[DriveIdentity]:  # noqa: ARG002 - it asks no server
         """The identity of every drive of the simulated rack."""
         slots = {name: drive.expander_slot for name, drive in self.lab.drives.items()}
         return survey(self.rackd, self.lab.drives, self._soon(), slots=slots)

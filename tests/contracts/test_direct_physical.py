@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from rackloop.abilities import PortState
-from rackloop.errors import BadInput, FaultRefused, NotSupported
+from rackloop.errors import BadInput, FaultRefused, NotConnected, NotSupported
 from rackloop.faults import FaultCutShort, Faults, FaultSpec
-from rackloop.lab import Lab, LabState, once_online
+from rackloop.lab import Lab, LabState, Part, once_online
 from rackloop.safety import heal
 from rackloop.safety.leases import HeldLease, leased
 from rackloop.safety.store import Store, open_store
 from rackloop.safety.undo import ActRecorder, Journal
 from rackloop_labs import Bench, open_lab
+from rackloop_labs.bench_view import BenchInService
 from tests.deadlines import CLOCK, soon
 from tests.described_rack import described
 from tests.mock_rack import MockRack
@@ -49,6 +50,20 @@ def real(direct_rack: MockRack, tmp_path: Path) -> Iterator[Unleased]:
         store = open_store(tmp_path / "store.sqlite", CLOCK)
         stack.callback(store.close)
         yield Unleased(lab, bench, store)
+
+
+def test_a_server_that_is_in_maintenance_need_not_answer_for_drives_of_others(
+    direct_rack: MockRack, tmp_path: Path
+) -> None:
+    """It may have no power, and no test would be permitted to write a drive."""
+    lab = described(direct_rack, tmp_path)
+    node2 = lab.servers["node2"].model_copy(update={"ssh": "127.0.0.1:1"})
+    lab = lab.model_copy(update={"servers": {**lab.servers, "node2": node2}})
+    with open_lab(lab, CLOCK, LabState.of(lab.name, root=tmp_path), None) as bench:
+        with pytest.raises(NotConnected, match="1 of 2 servers failed"):
+            BenchInService(bench).survey()
+        seen = {drive.serial for drive in BenchInService(bench, {Part.server("node2")}).survey()}
+    assert seen == {lab.drives[name].serial for name in lab.drives_of("node1")}
 
 
 def test_nothing_is_disturbed_without_a_lease(real: Unleased) -> None:

@@ -10,7 +10,7 @@ from threading import Thread
 from rackloop.abilities import BlockDevice, Drive, WritableDrive
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, GuardRefused, NotSupported, RackloopError
-from rackloop.lab import Lab, LabKind, LabState, Part, Parts
+from rackloop.lab import Lab, LabKind, LabState, Part, PartKind, Parts
 from rackloop.names import guess, quoted
 from rackloop.safety import NOT_SCRATCH, Guard
 from rackloop.safety.leases import HeldLease, LeaseTerms, holding, leases_of
@@ -100,12 +100,13 @@ def drive_by_hand(lab: Lab, clock: Clock, drive: str, purpose: str) -> Iterator[
         raise
     wanted = Parts((Part.drive(drive), *map(Part.switch_port, ports)))
     with closing(open_lab_store(lab, state, clock)) as store:
-        refuse_in_maintenance(lab, wanted, in_maintenance(lab, store))
+        out = in_maintenance(lab, store)
+        refuse_in_maintenance(lab, wanted, out)
         leases = leases_of(lab, store)
         terms = LeaseTerms(purpose=purpose, within=own_lease(leases, wanted))
         with holding(leases, wanted, terms) as held, ExitStack() as stack:
             bench = stack.enter_context(running_bench(lab, clock, f"{lab.name}/{held.lease.id}"))
-            seen = bench.survey()
+            seen = bench.survey([part.name for part in out if part.kind is PartKind.SERVER])
             behind, device = _reached(bench, drive, server, port)
             permit = Guard(lab, held, seen=seen).writable(drive, behind, device, Deadline.after(clock, _WITHIN_S))
             with permit:
