@@ -12,6 +12,7 @@ from rackloop.abilities import PortState
 from rackloop.errors import BadInput, FaultRefused, NotConnected, NotSupported
 from rackloop.faults import FaultCutShort, Faults, FaultSpec
 from rackloop.lab import Lab, LabState, Part, once_online
+from rackloop.record.acts import BreakPart, DropSignal, MendPart, SettleSignal
 from rackloop.safety import heal
 from rackloop.safety.leases import HeldLease, leased
 from rackloop.safety.store import Store, open_store
@@ -52,13 +53,39 @@ def real(direct_rack: MockRack, tmp_path: Path) -> Iterator[Unleased]:
         yield Unleased(lab, bench, store)
 
 
+def without_node2(rack: MockRack, folder: Path) -> Lab:
+    """The rack, whose node2 does not answer."""
+    lab = described(rack, folder)
+    node2 = lab.servers["node2"].model_copy(update={"ssh": "127.0.0.1:1"})
+    return lab.model_copy(update={"servers": {**lab.servers, "node2": node2}})
+
+
+def test_heal_leaves_all_alone_that_a_killed_run_did_to_a_server_in_maintenance(
+    direct_rack: MockRack, tmp_path: Path
+) -> None:
+    """And waits for nothing of it: it may have no power."""
+    lab = without_node2(direct_rack, tmp_path)
+    broken = {"drive:hdd1": "media_error", "slot:node2/p1": "removed", "phy:node2/p1": "disabled"}
+    broken |= {"network:node2": "partition", "server:node2": "hang"}
+    drop, settle = DropSignal(frozenset({5}), 3600e3, 1), SettleSignal(frozenset({5}), 3600e3)
+    with ExitStack() as stack:
+        journal = Journal(open_store(tmp_path / "store.sqlite", CLOCK))
+        stack.callback(journal.close)
+        held = stack.enter_context(leased(lab, journal.store))
+        for name, kind in broken.items():
+            journal.intend(lab.name, "r", name, what=BreakPart(name, {"kind": kind}), inverse=[MendPart(name)])
+        journal.intend(lab.name, "r", "switch", what=drop, inverse=[settle])
+        state = LabState.of(lab.name, root=tmp_path)
+        whole = stack.enter_context(open_lab(lab, CLOCK, state, None, lease=held))
+        report = BenchInService(whole, {Part.server("node2")}).heal(journal, held, thorough=True)
+        assert (report.problems, report.undone, len(journal.standing(lab.name))) == ((), (), 6)
+
+
 def test_a_server_that_is_in_maintenance_need_not_answer_for_drives_of_others(
     direct_rack: MockRack, tmp_path: Path
 ) -> None:
     """It may have no power, and no test would be permitted to write a drive."""
-    lab = described(direct_rack, tmp_path)
-    node2 = lab.servers["node2"].model_copy(update={"ssh": "127.0.0.1:1"})
-    lab = lab.model_copy(update={"servers": {**lab.servers, "node2": node2}})
+    lab = without_node2(direct_rack, tmp_path)
     with open_lab(lab, CLOCK, LabState.of(lab.name, root=tmp_path), None) as bench:
         with pytest.raises(NotConnected, match="1 of 2 servers failed"):
             BenchInService(bench).survey()
