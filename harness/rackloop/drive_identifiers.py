@@ -56,8 +56,7 @@ def normal_identifier(kind: str, value: str) -> str | None:
 
 def is_on_path(name: str, path: str) -> bool:
     """Whether the by-path ``name`` begins with ``path`` as a whole: ``ata-1`` begins ``ata-1.0``, not ``ata-10``."""
-    rest = name[len(path) :]
-    return name.startswith(path) and not (rest[:1].isalnum() and path[-1:].isalnum())
+    return name.startswith(path) and not (name[len(path) : len(path) + 1].isalnum() and path[-1:].isalnum())
 
 
 def nvme_drive_of(name: str) -> str:

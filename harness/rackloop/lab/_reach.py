@@ -63,8 +63,7 @@ def reach_of(lab: Lab, part: Part, pairs: Iterable[Pair] | None = None) -> Parts
             return Parts((part,)) | Parts.all_of(ports)
         case PartKind.PORT, (server, port):
             there = map(Part.drive, lab.behind(lab.joined(server).get(port)))
-            circuits = wired_at(lab, circuit(joined, lab.servers[server].ports[port]))
-            return Parts((part, *there)) | circuits
+            return Parts((part, *there)) | wired_at(lab, circuit(joined, lab.servers[server].ports[port]))
         case PartKind.SLOT | PartKind.PHY, (server, port, *slot):
             near = lab.behind(lab.joined(server).get(port))
             drives = (Part.drive(name) for name in near if not slot or lab.drives[name].slot == slot[0])

@@ -27,7 +27,8 @@ from tests.parts import parts
 
 P0, P1 = ("p0",), ("p1",)
 PORTS = {"host0": P0, "ata1": P0, "sda": P0, "host1": P1, "nvme0": P1, "phy-1:0": P1, "0000:11:00.0": P1}
-QUIET = ServerHealth(KernelPosition("boot-1", 0), {"phy-1:0": {"invalid_dword_count": 0}}, PORTS)
+PHYS = {"phy-1:0": {"invalid_dword_count": 0}}
+QUIET = ServerHealth(KernelPosition("boot-1", 0), PHYS, PORTS, drives=("d01", "d02"))
 HEALTHY: dict[str, int] = {"media_errors": 0, "phy_resets": 1, "power_cycles": 3, "host_reads": 10}
 BEFORE = HealthSnapshot(0, 1, {"d01": HEALTHY, "d02": HEALTHY}, {"srv1": QUIET})
 
@@ -148,6 +149,16 @@ def test_a_server_that_is_silent_is_one_change_not_one_for_each_drive() -> None:
     change = only(compare(BEFORE, after, Disturbed()))
     assert (change.subject, change.what, change.cause) == ("srv1", "unreachable", Cause.LAB)
     assert "no route" in str(change)
+
+
+def test_a_drive_that_goes_as_another_server_falls_silent_is_missed() -> None:
+    before = replace(BEFORE, servers={"srv1": replace(QUIET, drives=("d01",)), "srv2": replace(QUIET, drives=("d02",))})
+    after = HealthSnapshot(2, 3, {}, {"srv2": replace(QUIET, drives=())}, {"srv1": "no route"})
+    changes = [(change.subject, change.what) for change in compare(before, after, Disturbed())]
+    assert changes == [("d02", "missing"), ("srv1", "unreachable")]
+    seen_by_both = replace(before, servers={"srv1": QUIET, "srv2": QUIET})
+    changes = [(change.subject, change.what) for change in compare(seen_by_both, after, Disturbed())]
+    assert changes == [("d01", "missing"), ("d02", "missing"), ("srv1", "unreachable")]
 
 
 def test_a_drive_that_goes_is_missed_though_another_server_was_silent_all_the_time() -> None:

@@ -127,7 +127,7 @@ def _drives(before: HealthSnapshot, after: HealthSnapshot, judge: _Judge) -> Ite
     for drive, counters in before.drives.items():
         if drive not in after.drives:
             # Where a server fell silent, that is what is wrong, not each of its drives.
-            if before.servers.keys().isdisjoint(after.unreachable):
+            if any(drive in seen.drives and server in after.servers for server, seen in before.servers.items()):
                 yield judge(MISSING, (), drive, MISSING.name, None, None, "; ".join(_newly_unreadable(before, after)))
             continue
         for change in health_changes(counters, after.drives[drive]):

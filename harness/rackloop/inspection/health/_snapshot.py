@@ -52,7 +52,7 @@ class ServerHealth:
     """One server in a snapshot. ``kernel`` are the messages since the snapshot before.
 
     ``ports`` has the server ports behind a kernel's name for a device, as far as the lab description tells.
-    ``unreadable`` says of what could not be read why.
+    ``unreadable`` says of what could not be read why, ``drives`` are those that could.
     """
 
     position: KernelPosition
@@ -60,6 +60,7 @@ class ServerHealth:
     ports: Mapping[str, Collection[str]] = field(default_factory=dict)
     kernel: tuple[KernelLine, ...] = ()
     unreadable: Mapping[str, str] = field(default_factory=dict)
+    drives: Collection[str] = ()
 
 
 @dataclass(frozen=True)
@@ -82,22 +83,22 @@ def snapshot_of(
 ) -> HealthSnapshot:
     """The health of the servers of ``lab``, by the names of its description, which gives each port its path."""
     by_serial = {normal_text(drive.serial): name for name, drive in lab.drives.items()}
-    drives: dict[str, Mapping[str, int]] = {}
+    seen: dict[str, dict[str, Mapping[str, int]]] = {server: {} for server in hosts}
     for server, host in hosts.items():
-        for seen in host.inventory.drives:
-            serial = seen.identity.serial
-            # A drive that two servers see tells both the same.
-            drives.setdefault(by_serial.get(serial, f"{server} serial {serial}"), seen.counters)
+        for drive in host.inventory.drives:
+            serial = drive.identity.serial
+            seen[server][by_serial.get(serial, f"{server} serial {serial}")] = drive.counters
     return HealthSnapshot(
         started_ns=started_ns,
         ended_ns=ended_ns,
-        drives=drives,
-        servers={server: _server(host, lab.servers[server]) for server, host in hosts.items()},
+        # A drive that two servers see tells both the same.
+        drives={name: counters for its in seen.values() for name, counters in its.items()},
+        servers={server: _server(host, lab.servers[server], [*seen[server]]) for server, host in hosts.items()},
         unreachable=unreachable,
     )
 
 
-def _server(host: HostHealth, server: Server) -> ServerHealth:
+def _server(host: HostHealth, server: Server, drives: Collection[str]) -> ServerHealth:
     log = {} if host.log_unreadable is None else {"kernel log": host.log_unreadable}
     return ServerHealth(
         position=host.position,
@@ -105,6 +106,7 @@ def _server(host: HostHealth, server: Server) -> ServerHealth:
         ports={name: _ports_at(paths, server) for name, paths in host.paths.items()},
         kernel=host.kernel,
         unreadable={**host.inventory.unreadable, **log},
+        drives=drives,
     )
 
 
