@@ -141,7 +141,7 @@ def _drives(before: HealthSnapshot, after: HealthSnapshot, judge: _Judge) -> Ite
 def _newly_unreadable(before: HealthSnapshot, after: HealthSnapshot) -> Iterator[str]:
     for server, seen in after.servers.items():
         known = before.servers[server].unreadable if server in before.servers else {}
-        yield from (reason for what, reason in seen.unreadable.items() if what not in known)
+        yield from (reason for node, reason in seen.unreadable.items() if "/" in node and node not in known)
 
 
 def _server(name: str, before: HealthSnapshot, after: HealthSnapshot, judge: _Judge) -> Iterator[HealthChange]:
