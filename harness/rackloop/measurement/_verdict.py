@@ -35,8 +35,7 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
 
     A fail outranks what is not known, which outranks a pass; skipped parts do not count unless all are.
     """
-    present = set(verdicts)
-    return next((verdict for verdict in _WORST_FIRST if verdict in present), Verdict.SKIPPED)
+    return min(verdicts, key=_WORST_FIRST.index, default=Verdict.SKIPPED)
 
 
 def exit_code(verdict: Verdict, causes: Iterable[Cause | None]) -> int:

@@ -161,8 +161,7 @@ class Guard:
         after, _ = _look(drive_id, drive, device, deadline)
         if after.identity != before.identity:
             reasons.append("another drive was there the second time it was looked at; is another controller remapping?")
-        reasons = list(dict.fromkeys([*reasons, *self._refusals(drive_id, after)]))
-        return bound, claim, after.identity, reasons
+        return bound, claim, after.identity, list(dict.fromkeys([*reasons, *self._refusals(drive_id, after)]))
 
     def _refusals(self, drive_id: str, found: Evidence) -> list[str]:
         through = _server_port(self._lab, drive_id, found.device_location)
