@@ -36,6 +36,8 @@ def run_lab(live: Live, prog: str, description: str) -> None:
     lock = state.take()
     if lock is None:
         sys.exit("labd: another process is this lab")
+    # One that was killed left its own, and who sees that the lab is held would take these for this lab's.
+    state.endpoints_file.unlink(missing_ok=True)
     say_holder(lock)
     try:
         asyncio.run(live(load_lab(options.lab), state, options))

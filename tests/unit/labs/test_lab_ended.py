@@ -158,6 +158,12 @@ def test_who_failed_to_bring_a_lab_up_keeps_nobody_from_it(state: LabState, tmp_
     os.close(ours)
 
 
+def test_a_lab_that_is_coming_up_has_no_endpoints_of_one_that_was_killed(state: LabState, start: Start) -> None:
+    state.endpoints_file.write_text("{}")
+    start()
+    assert not state.endpoints_file.exists()
+
+
 def test_a_lab_that_is_coming_up_is_ended(state: LabState, start: Start) -> None:
     process = start()
     assert stop(state, soon())
