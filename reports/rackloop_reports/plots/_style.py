@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MultipleLocator, NullFormatter
 
+from rackloop_reports._files import utf8
 from rackloop_reports.record import RunRecord
 
 # Okabe and Ito, "Color Universal Design" (2008).
@@ -109,12 +110,15 @@ def blank(width_in: float, height_in: float) -> Figure:
 def put_caption(figure: Figure, text: str, legend: Sequence[Artist] = (), *, columns: int = _LEGEND_COLUMNS) -> None:
     """Write ``text`` below everything else, wrapped to the figure's width, with a ``legend`` of the whole above it.
 
+    It may name any file: dollars in it are no formula, and what is not UTF-8 is written as Python writes it.
+
     The rest of the figure gets the room that is left.
     """
     width, height = figure.get_size_inches()
-    lines = textwrap.wrap(text, round(width * _CAPTION_CHARACTERS_PER_INCH))
+    lines = textwrap.wrap(utf8(text).decode(), round(width * _CAPTION_CHARACTERS_PER_INCH))
     room = (0.17 * len(lines) + 0.08) / height
-    figure.text(0.012, 0.06 / height, "\n".join(lines), fontsize=8, color=GREY, va="bottom", linespacing=1.35)
+    written, below = "\n".join(lines), 0.06 / height
+    figure.text(0.012, below, written, fontsize=8, color=GREY, va="bottom", linespacing=1.35, parse_math=False)
     if legend:
         columns = min(len(legend), columns)
         figure.legend(handles=legend, loc="lower left", bbox_to_anchor=(0.005, room), ncols=columns)

@@ -55,6 +55,12 @@ def test_the_rate_adds_up_to_all_requests() -> None:
     assert any(text.get_text() == "mean 100" for text in axes.texts)
 
 
+def test_a_trace_may_have_any_file_name() -> None:
+    drawn = trace_page(*metered(MIXED), "\udcff of $\\foo$.csv")
+    assert encode(drawn, "svg").startswith(b"<?xml")
+    assert any(r"\udcff of $\foo$.csv" in text.get_text() for text in drawn.texts)
+
+
 def test_the_heat_map_counts_every_request_at_its_place() -> None:
     (mesh,) = (entry for entry in panel(page(MIXED), "Where requests go").collections if isinstance(entry, QuadMesh))
     counts = mesh.get_array()
