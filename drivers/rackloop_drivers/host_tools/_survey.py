@@ -176,7 +176,8 @@ class Answers:
             (section.kind, section.subject): section for section in parse_sections(completed.stdout, completed.stderr)
         }
         if completed.status or ("values", "-") not in self._sections:
-            said = completed.stderr.rpartition("\x1e")[2].strip() or f"exit status {completed.status}"
+            _, mark, last = completed.stderr.rpartition("\x1e")
+            said = (last.partition("\n")[2] if mark else last).strip() or f"exit status {completed.status}"
             raise LabError(f"{self.host}: the survey of its drives failed: {said}")
         self.by_paths = parse_by_path(self.listing("by-path").stdout)
         self._values = parse_values(self.listing("values").stdout)

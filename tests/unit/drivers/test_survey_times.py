@@ -21,14 +21,15 @@ from tests.unit.models.run_only_executor import RunOnlyExecutor
 class Asked(RunOnlyExecutor):
     """A server that answers nothing, and remembers how long each tool, and all of it, may have taken."""
 
-    def __init__(self) -> None:
+    def __init__(self, complains: str = "nothing is here") -> None:
+        self._complains = complains
         self.tool_s: list[int] = []
         self.all_s: list[float] = []
 
     def run(self, argv: Sequence[str], deadline: Deadline, *, stdin: str = "") -> Completed:
         self.tool_s += [int(word) for word in argv[4:5] if word.isdecimal()]
         self.all_s.append(deadline.remaining_s())
-        return Completed(tuple(argv), 1, "", "nothing is here")
+        return Completed(tuple(argv), 1, "", self._complains)
 
 
 @pytest.mark.parametrize(("within_s", "tool_s"), [(0.5, 1), (5, 3), (10, 7), (30, 10), (60, 15), (300, 75)])
@@ -37,6 +38,15 @@ def test_a_tool_has_a_part_of_the_time_that_all_of_them_have(within_s: float, to
     with suppress(LabError):
         survey_host(server, Deadline.after(VirtualClock(), within_s))
     assert server.tool_s == [tool_s]
+
+
+@pytest.mark.parametrize(
+    ("complains", "told"),
+    [("no shell", "no shell"), ("\x1evalues -\nit is full\n", "it is full"), ("\x1evalues -\n", "exit status 1")],
+)
+def test_a_survey_that_failed_is_told_by_its_last_complaint(complains: str, told: str) -> None:
+    with pytest.raises(LabError, match=f"the survey of its drives failed: {told}$"):
+        survey_host(Asked(complains), Deadline.after(VirtualClock(), 30))
 
 
 def test_a_drive_is_looked_at_for_as_long_as_its_lab_allows() -> None:
