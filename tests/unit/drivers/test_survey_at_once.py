@@ -50,7 +50,7 @@ def test_nothing_is_sent_before_the_script_has_ended(shell: str) -> None:
 def test_a_command_besides_names_no_drive(command: tuple[str, ...]) -> None:
     texts = (files(host_tools).joinpath(name).read_text(encoding="utf-8") for name in ("sections.sh", "health.sh"))
     before, _, _ = "".join(texts).partition("begin boot -")
-    script = f'{before}\necho "drives $#"\n[ -z "$tools" ] || answer 2>&1'
+    script = f'{before}\necho "drives $#"\nif [ -n "$tools" ]; then answer 2>&1; else rm -r "$said"; fi'
     argv = ["sh", "-c", script, "survey", "10", "", "end", *command]
     done = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True)
     said = "\x1ebesides -\n50 % of it\n\x1estatus 3\n\x1ebesides -\n" if command else ""
