@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rackloop.errors import BadInput, DescriptionError
 from rackloop.lab.yaml._examine import field_texts
 from rackloop.measurement import Limit
-from rackloop.plan import Plan, PlanEntry, Provision, load_plan, override
+from rackloop.plan import Plan, PlanEntry, Provision, find_testplans, load_plan, override
 from rackloop.plan._planfile import (
     WrittenEntry,
     WrittenHealth,
@@ -380,6 +380,19 @@ def test_settings_replace_what_the_plan_says_and_are_recorded(root: Path) -> Non
     assert entry.parameters["blocks"] == [8 << 10, 2 << 20]
     assert entry.parameters["note"] == "a=b"
     assert {"remaps": "7", "note": "a=b"}.items() <= entry.labels.items()
+
+
+def test_what_is_said_of_an_entry_is_of_that_one_though_one_before_it_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.yaml"
+    steps = "[{at: 1 s, lasts: 1 sek, fault: hang, target: d01}]"
+    path.write_text(
+        "plan: x\npurpose: Y.\ntests:\n  - {tst: a/b}\n"
+        f"  - {{test: faults/storm, schedule: {{schedule: s, steps: {steps}}}}}\n"
+    )
+    with pytest.raises(DescriptionError) as caught:
+        load_plan(path, find_testplans(None))
+    assert "tests[1].schedule.steps[0].lasts: expected a quantity in s such as 2 ms, found '1 sek'" in str(caught.value)
+    assert "neither steps" not in str(caught.value)
 
 
 def test_a_list_of_entries_that_are_all_wrong_is_not_called_empty(root: Path) -> None:

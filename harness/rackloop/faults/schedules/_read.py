@@ -101,8 +101,7 @@ def _from_file(
 def _scripted(
     examined: Examined[Any], path: tuple[PathStep, ...], written: WrittenSchedule, name: str, lab: Lab | None
 ) -> Schedule:
-    steps = []
-    places = []
+    steps, places = [], []
     # What is wrong by itself is not held against the bound, or it would be told of others that are right.
     sound: list[int] = []
     for index, step in enumerate(written.steps):

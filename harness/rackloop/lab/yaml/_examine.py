@@ -103,7 +103,8 @@ class Examined(Generic[M]):
 
     def written_keys(self, *path: Step) -> frozenset[str]:
         """The keys the file has at ``path``, those of parts with problems included."""
-        walked = [self._document.value, *_walk(self._document.value, path)]
+        at = _written(self._document.value, self._taken_out, path)
+        walked = [self._document.value, *_walk(self._document.value, at)]
         found = walked[-1] if len(walked) == 1 + len(path) else None
         return frozenset(found) if isinstance(found, dict) else frozenset()
 
