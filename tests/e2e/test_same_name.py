@@ -8,6 +8,8 @@ from rackloop.lab import load_lab
 from tests.e2e.command_line import CommandLine
 
 OTHER = "other.yaml"
+# Its name is no markup of a terminal's.
+MINE = "racks [new]/mine.yaml"
 VERBS = (
     ("heal", OTHER),
     ("heal", OTHER, "--steal", "--yes"),
@@ -16,6 +18,8 @@ VERBS = (
     ("lab", "down", OTHER),
     ("lab", "down", OTHER, "--steal", "--yes"),
     ("lab", "cabling", OTHER),
+    ("lab", "up", OTHER),
+    ("lab", "provision", OTHER),
     ("lab", "lease", OTHER, "--for", "1h"),
     ("lab", "maintain", OTHER, "srv1", "--reason", "new memory"),
     ("fabric", OTHER, "show"),
@@ -27,10 +31,11 @@ VERBS = (
 def described(rackloop: CommandLine) -> str:
     """A mock lab that is up, from a file of the user's; another file describes one of the same name."""
     text = load_lab("mock").source.read_text()
-    (rackloop.directory / "mine.yaml").write_text(text)
+    (rackloop.directory / "racks [new]").mkdir()
+    (rackloop.directory / MINE).write_text(text)
     (rackloop.directory / OTHER).write_text(f"{text}# another rack\n")
-    assert rackloop("lab", "up", "mine.yaml").status == 0
-    return "mine.yaml"
+    assert f"`rackloop lab status '{MINE}'`" in rackloop("lab", "up", MINE).out
+    return MINE
 
 
 def test_another_description_of_the_name_is_refused_and_nothing_is_done(rackloop: CommandLine, described: str) -> None:

@@ -28,6 +28,13 @@ def test_a_test_is_written_where_it_is_named_and_can_be_run(name: str, capsys: p
     assert entry.file == "pull_cable"
 
 
+def test_a_command_to_copy_is_quoted_where_a_shell_would_split_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["new", "test", "my tests/pull"]) == 0
+    assert "rackloop run 'my tests/test_pull.py'\n" in capsys.readouterr().out
+    assert main(["new", "testplan", "disks/pull", "--testplans", "my plans"]) == 0
+    assert "`rackloop run PLAN --testplans 'my plans'`" in capsys.readouterr().out
+
+
 def test_a_test_is_printed_and_nothing_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["new", "test", "pull", "--print"]) == 0
     assert "def test_pull(rack: Rack, measure: Measure) -> None:" in capsys.readouterr().out

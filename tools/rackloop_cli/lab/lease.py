@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC
@@ -40,8 +41,8 @@ def take(name: str, term_s: float, terms: LeaseTerms, *, steal: bool = False, ye
     until = lease.until.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     say(f"lease {lease.id} of lab {lab.name}: {lease.parts}, until {until}")
     say(
-        f"work under it with `rackloop run PLAN --lab {name} --lease {lease.id}`; "
-        f"give it back with `rackloop lab release {name} {lease.id}`"
+        f"work under it with `rackloop run PLAN --lab {shlex.quote(name)} --lease {lease.id}`; "
+        f"give it back with `rackloop lab release {shlex.quote(name)} {lease.id}`"
     )
     return EXIT_PASS
 

@@ -26,6 +26,7 @@ from rackloop_cli.shared.tables import plain_table, print_whole
 from rackloop_drivers.provision import Provisioned, Provisioner, TaskDone, TaskStatus
 from rackloop_labs import ssh_accesses
 from rackloop_labs.choosing import chosen_servers
+from rackloop_labs.described import require_described
 
 _TELLING = {TaskStatus.CHANGED: "green", TaskStatus.FAILED: "red", TaskStatus.UNREACHABLE: "red"}
 
@@ -54,6 +55,7 @@ def run(
     servers = chosen_servers(lab, servers)
     wanted = parts_of(lab, servers or None)
     state, clock = LabState.of(lab.name), RealClock()
+    require_described(lab, state)
     endpoints = None if lab.kind is LabKind.PHYSICAL else state.endpoints()
     console = Console(highlight=False, soft_wrap=True, quiet=as_json)
 

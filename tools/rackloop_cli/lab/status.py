@@ -46,7 +46,7 @@ def holders(lab: Lab, clock: Clock) -> dict[str, Any]:
 
 def print_holders(lab: Lab, held: dict[str, Any]) -> None:
     """Print the records as tables and lines."""
-    console = Console(highlight=False, soft_wrap=True, markup=False)
+    console = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
     if held["leases"]:
         table = plain_table("lease", "holder", "has", "for", "since", "until")
         for lease in held["leases"]:

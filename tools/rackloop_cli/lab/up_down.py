@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from contextlib import closing
 from typing import Any
@@ -14,6 +15,7 @@ from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput
 from rackloop.lab import Lab, LabKind, load_lab, parts_of
 from rackloop.safety.leases import Holder, Leases, LeaseTerms, RackLeased, leased
 from rackloop.safety.store import StoreDamaged, open_lab_store
+from rackloop_cli.shared.output import say
 from rackloop_cli.shared.steal_prompt import stealing
 from rackloop_cli.shared.tables import plain_table, print_whole
 from rackloop_labs import MockLab
@@ -35,23 +37,23 @@ def _build(virtual: VirtualLab) -> None:
     saved, is_new = virtual.build(lambda step: print(step, file=sys.stderr, flush=True))
     seconds = (virtual.clock.now_ns() - started_ns) / 1e9
     how = f"built ({seconds:.0f} s)" if is_new else "built already"
-    Console().print(f"the guests of lab {virtual.lab.name} are {how}: {saved.folder}", soft_wrap=True, highlight=False)
+    say(f"the guests of lab {virtual.lab.name} are {how}: {saved.folder}")
 
 
 def up(name: str) -> int:
     """Bring the lab up and leave it running; the guests of a virtual lab are built first where they are not."""
     process = _process(name)
     lab, clock = process.lab, process.clock
+    require_described(lab, process.state)
     if isinstance(process, VirtualLab) and not process.is_up():
         _build(process)
     started_ns = clock.now_ns()
     process.up()
     seconds = (clock.now_ns() - started_ns) / 1e9
     what = "simulated" if lab.kind is LabKind.MOCK else "virtual"
-    Console().print(
+    say(
         f"lab {lab.name} is up ({seconds:.1f} s, {what}): {len(lab.servers)} servers, {len(lab.drives)} drives. "
-        f"`rackloop lab status {name}` shows its endpoints.",
-        soft_wrap=True,
+        f"`rackloop lab status {shlex.quote(name)}` shows its endpoints."
     )
     return EXIT_PASS
 
@@ -68,7 +70,7 @@ def down(name: str, *, steal: bool = False, yes: bool = False) -> int:
         require_described(lab, process.state, to_end=True)
         _require_not_leased(lab, process, steal=steal, yes=yes)
     was_up = process.down()
-    Console().print(f"lab {lab.name} is down" if was_up else f"lab {lab.name} was not up")
+    say(f"lab {lab.name} is down" if was_up else f"lab {lab.name} was not up")
     return EXIT_PASS
 
 
@@ -106,14 +108,14 @@ def status(name: str, *, as_json: bool) -> int:
     else:
         print_holders(lab, held)
         if not is_up:
-            Console().print(f"lab {lab.name} is down; start it with `rackloop lab up {name}`")
+            say(f"lab {lab.name} is down; start it with `rackloop lab up {shlex.quote(name)}`")
         elif process is not None:
             _print(endpoints)
     return EXIT_PASS if is_up else EXIT_LAB_FAILED
 
 
 def _print(endpoints: dict[str, Any]) -> None:
-    console = Console()
+    console = Console(markup=False, emoji=False)
     switch, login = endpoints["switch"], endpoints["ssh"]
     kind = "mock, simulated" if endpoints["kind"] == LabKind.MOCK else endpoints["kind"]
     console.print(f"lab {endpoints['lab']} ({kind}) is up, process {endpoints['pid']}")

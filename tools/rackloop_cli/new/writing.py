@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from importlib.resources import files
 from pathlib import Path
 
@@ -25,7 +26,7 @@ def write_test(wanted: str, *, shown: bool = False) -> int:
         return EXIT_PASS
     path = Path(wanted).with_name(f"test_{name}.py")
     _write(path, text)
-    print(f"Wrote {path}. Run it on the simulated rack:\n  rackloop run {path}")
+    print(f"Wrote {path}. Run it on the simulated rack:\n  rackloop run {shlex.quote(str(path))}")
     return EXIT_PASS
 
 
@@ -38,7 +39,9 @@ def write_testplan(wanted: str, testplans: Path) -> int:
         )
     path = testplans / subject / f"test_{name}.py"
     _write(path, _text("_testplan.py", name))
-    option = "" if testplans.resolve() == data_path("testplans").resolve() else f" --testplans {testplans}"
+    option = (
+        "" if testplans.resolve() == data_path("testplans").resolve() else f" --testplans {shlex.quote(str(testplans))}"
+    )
     print(f"""\
 Wrote {path}. Complete the declaration at its top, then select it in a plan, a YAML file with what follows, and run that
 by `rackloop run PLAN{option}`:

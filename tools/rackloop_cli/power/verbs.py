@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -13,7 +14,7 @@ from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput, LabError, NotS
 from rackloop.lab import LabKind, Part, PartKind, load_lab, parts_for
 from rackloop.names import guess, quoted
 from rackloop_cli.shared.lab_session import acting, running_bench
-from rackloop_cli.shared.output import print_json
+from rackloop_cli.shared.output import print_json, say
 from rackloop_cli.shared.tables import plain_table, print_whole
 
 _ASKED_WITHIN_S = 20.0
@@ -73,7 +74,7 @@ def turn_on(name: str, text: str) -> int:
     """
     with _disturbed(name, text, is_journalled=False) as (port, deadline):
         port.turn_on(deadline)
-    Console().print(f"{text} is on")
+    say(f"{text} is on")
     return EXIT_PASS
 
 
@@ -81,7 +82,7 @@ def turn_off(name: str, text: str) -> int:
     """Switch one target off; the act is journalled, so that `heal` gives it back the power it had."""
     with _disturbed(name, text) as (port, deadline):
         port.turn_off(deadline)
-    Console().print(f"{text} is off; `rackloop heal {name}` turns it on again")
+    say(f"{text} is off; `rackloop heal {shlex.quote(name)}` turns it on again")
     return EXIT_PASS
 
 
@@ -89,10 +90,12 @@ def cycle(name: str, text: str) -> int:
     """Switch one target off and on; one that is off is refused, for there is nothing to interrupt."""
     with _disturbed(name, text) as (port, deadline):
         if not port.is_on(deadline):
-            raise BadInput(f"{text} is off, and cannot be cycled; turn it on: rackloop power {name} on {text}")
+            raise BadInput(
+                f"{text} is off, and cannot be cycled; turn it on: rackloop power {shlex.quote(name)} on {text}"
+            )
         port.turn_off(deadline)
         port.turn_on(deadline)
-    Console().print(f"{text} is on again")
+    say(f"{text} is on again")
     return EXIT_PASS
 
 

@@ -23,7 +23,7 @@ Value = TypeVar("Value")
 
 def say(line: str) -> None:
     """Print a line as it is, however long."""
-    Console(highlight=False, soft_wrap=True, markup=False).print(line)
+    Console(highlight=False, soft_wrap=True, markup=False, emoji=False).print(line)
 
 
 def print_json(**document: Any) -> None:
