@@ -125,7 +125,7 @@ def test_every_problem_of_a_plan_is_said_at_once(rackloop: CommandLine) -> None:
         (("fabric", "mock", "map", "1!101", "2!101"), ("at most one circuit",)),
         (("fabric", "mock", "map", "srv1.p9=d01"), ("srv1", "p9")),
         (("fabric", "mock", "map", "srv1.p0=dd01"), ("did you mean 'd01'?",)),
-        (("fabric", "mock", "drop", "1", "--ms", "0"), ("--ms 0 is not between 0 and an hour",)),
+        (("fabric", "mock", "drop", "1", "--ms", "0"), ("--ms 0 is not between 1 us and an hour",)),
     ],
     ids=lambda value: "-".join(value).replace("/", "") if isinstance(value, tuple) else str(value),
 )

@@ -20,6 +20,7 @@ MADE_OPS = (Op.READ, Op.WRITE, Op.TRIM)
 BLOCK_BYTES = 4096
 MOST_BIAS = 0.9
 _HIGHEST_RATE = 1e7
+_SHORTEST_PERIOD_S = 1e-3
 _LONGEST_S = 2**33
 _LARGEST_FOOTPRINT = 2**53
 _LARGEST_EXTENT = 2**60
@@ -70,9 +71,9 @@ class TraceProfile:
         The rate swings by ``swing`` (0 to 1) of its mean about it, as a sine of ``period_s``. Raises BadInput where a
         number is out of its range.
         """
-        if not 0 <= swing <= 1 or not period_s > 0:
+        if not 0 <= swing <= 1 or not period_s >= _SHORTEST_PERIOD_S:
             raise BadInput(
-                f"a rate swings by 0 to 100 % in a period longer than 0 s, not by {swing:.0%} in {period_s} s"
+                f"a rate swings by 0 to 100 % in a period of 1 ms or longer, not by {swing:.0%} in {period_s:g} s"
             )
         if fault := _wrong_duration(duration_s):
             raise BadInput(fault)

@@ -19,7 +19,7 @@ from rackloop.names import guess, quoted
 from rackloop.portmap import PortMap
 
 T = TypeVar("T")
-_PLACE = re.compile(r"(?:(?:port|outlet):)?([^./:]+)[./]([^./]+)")
+_PLACE = re.compile(r"(?:(?:port|outlet):)?([^./:]{1,32})[./]([^./]{1,32})")
 
 
 class LabKind(StrEnum):

@@ -78,6 +78,17 @@ def test_usage_names_what_is_required_as_the_documents_do(capsys: pytest.Capture
         (["fabric", "mock", "drop", "srv1.p0", "--ms", "soon"], "a number of milliseconds, found 'soon'"),
         (["run", "smoke", "--lab", "mock", "--wait", "-3"], "expected a time of 0 or more, found '-3'"),
         (["trace", "make", "x.iolog", "--duration", "8 furlongs"], "expected a time such as 90s or 5min"),
+        (["lab", "lease", "mock", "--for", "1e999"], "expected a time of 100 years at most, found '1e999'"),
+        (["lab", "lease", "mock", "--for", "1h", "--wait", "1e300"], "expected a time of 100 years at most"),
+        (["console", "mock", "srv1", "--for", "999999999999999h"], "expected a time of 100 years at most"),
+        (["fabric", "mock", "drop", "srv1.p0", "--ms", "1e-9"], "--ms 1e-09 is not between 1 us and an hour"),
+        (["lab", "provision", "mock", "--timeout-s", "inf"], "less than or equal to 86400"),
+        (
+            ["lab", "maintain", "mock", "d01", "--reason", "x", "--until", "9999-12-31T23:59-05:00"],
+            "not a date or time",
+        ),
+        (["trace", "make", "x.iolog", "--sizes", "4KiB:inf"], "expected weights above 0, at most 1e9"),
+        (["trace", "make", "x.iolog", "--period", "1e-320"], "a period of 1 ms or longer"),
     ],
 )
 def test_a_wrong_value_is_told_with_what_is_expected(

@@ -17,10 +17,12 @@ from rackloop.names import guess, printable
 from rackloop_cli.main import app, main
 from rackloop_cli.shared.options import names_in
 from rackloop_cli.shared.os_errors import as_refusal
-from rackloop_cli.shared.output import write_files
+from rackloop_cli.shared.output import say, write_files
 
 PATHLIKE = {"LAB", "PLAN", "DIR", "FILE", "TRACE", "SCHEDULE", "RUN", "IN", "OUT", "STORE"}
 NOBODY = 65_534
+# More than Python reads as one number.
+DIGITS = "9" * 5000
 
 
 def leaves(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
@@ -143,6 +145,25 @@ def test_a_path_that_cannot_be_used_is_bad_input_in_a_sentence(
 def test_an_empty_value_is_not_all_there_is(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == EXIT_BAD_INPUT
     assert capfd.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["fabric", "mock", "map", f"{DIGITS}=5"],
+        ["fabric", "mock", "unmap", DIGITS],
+        ["lab", "quarantine", "mock", "--retest", f"pdu1/{DIGITS}"],
+    ],
+)
+def test_a_number_of_thousands_of_digits_is_no_port(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == EXIT_BAD_INPUT
+    said = capfd.readouterr().err
+    assert len(said) < 500, said
+
+
+def test_what_people_write_is_printed_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    say("firmware [old] :smile:")
+    assert capsys.readouterr().out == "firmware [old] :smile:\n"
 
 
 def test_a_list_of_names_has_names() -> None:

@@ -13,6 +13,7 @@ from rackloop.abilities import LiveMap, PortState
 from rackloop.clock import Clock, Deadline, RealClock
 from rackloop.errors import EXIT_PASS, BadInput
 from rackloop.lab import Lab, LabKind, Parts, load_lab, parts_at, parts_of
+from rackloop.names import in_one_line
 from rackloop.portmap import Full, MapChange, Open, Partial, PortMap
 from rackloop_cli.shared.lab_session import acting, running_bench
 from rackloop_cli.shared.output import print_json, say
@@ -20,6 +21,9 @@ from rackloop_cli.shared.tables import plain_table, print_whole
 
 # At the least: the lab says how long an act may take.
 _WITHIN_S = 10.0
+_MOST_DIGITS = 9
+# Of a drop, as the switch takes it.
+_SHORTEST_MS, _LONGEST_MS = 0.001, 3_600_000
 
 
 def show(name: str, *, as_json: bool = False) -> int:
@@ -68,9 +72,9 @@ def drop(name: str, ports: Sequence[str], *, down_ms: float) -> int:
     """Take the signal away for a time."""
     lab, clock = load_lab(name), RealClock()
     numbers = [_port(lab, text) for text in ports]
-    if not 0 < down_ms <= 3_600_000:
+    if not _SHORTEST_MS <= down_ms <= _LONGEST_MS:
         raise BadInput(
-            f"--ms {down_ms:g} is not between 0 and an hour; give the time the signal is away in milliseconds"
+            f"--ms {down_ms:g} is not between 1 us and an hour; give the time the signal is away in milliseconds"
         )
     with acting(lab, clock, _touched(lab, clock, numbers), "fabric drop") as equipment:
         if equipment.phy is None:
@@ -175,10 +179,10 @@ def _pairs(lab: Lab, texts: Sequence[str]) -> PortMap:
 def _port(lab: Lab, text: str) -> int:
     """A switch port by number, by server and port (``srv1.p0``), or by the drive or expander behind it."""
     if text.isascii() and text.isdigit():
-        number = int(text)
-        if not 1 <= number <= lab.fabric.ports:
-            raise BadInput(f"port {number} is not one of the switch's 1 to {lab.fabric.ports}")
-        return number
+        # Python refuses to read a number of thousands of digits.
+        if len(text) > _MOST_DIGITS or not 1 <= int(text) <= lab.fabric.ports:
+            raise BadInput(f"port {in_one_line(text, 20)} is not one of the switch's 1 to {lab.fabric.ports}")
+        return int(text)
     server, dot, port = text.partition(".")
     if dot:
         return lab.switch_port(server, port)

@@ -298,7 +298,7 @@ def lab_provision(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Set a variable of the playbook; may be given again."),
     ] = None,
-    timeout_s: Annotated[float, typer.Option(metavar="SECONDS", min=1.0, help="The time limit.")] = 600.0,
+    timeout_s: Annotated[float, typer.Option(metavar="SECONDS", min=1.0, max=86400.0, help="The time limit.")] = 600.0,
     as_json: JsonOption = False,
 ) -> None:
     """Provision the servers of a lab.

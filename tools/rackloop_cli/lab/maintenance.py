@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from typing import Any
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput
 from rackloop.lab import Lab, Part, PartKind, Parts, load_lab, parts_of
+from rackloop.names import quoted
 from rackloop.safety.leases import Holder
 from rackloop.safety.maintenance import Diagnosis, Finding, OutOfService, OutOfServiceStore, State
 from rackloop.safety.store import Store
@@ -30,13 +32,14 @@ def maintain(name: str, written: str, reason: str | None, until: str | None, *, 
         return _lift(name, written, State.MAINTENANCE, "")
     if reason is None:
         raise BadInput("give a --reason TEXT, which is shown to other users; or end a maintenance with --end")
+    ends = _moment(until)
     with _opened(name) as (lab, store):
         part = lab.part(written)
         if part.kind not in {PartKind.SERVER, PartKind.DRIVE}:
             raise BadInput(f"{part.said} is not taken into maintenance by itself: name its server, or its drive")
-        out = store.maintain(part, reason, _who(), _moment(until))
+        out = store.maintain(part, reason, _who(), ends)
     say(str(out))
-    say(f"end it with `rackloop lab maintain {name} {written} --end`")
+    say(f"end it with `rackloop lab maintain {shlex.quote(name)} {written} --end`")
     return EXIT_PASS
 
 
@@ -171,5 +174,7 @@ def _moment(text: str | None) -> datetime | None:
         return None
     try:
         return datetime.fromisoformat(text).astimezone(UTC)
-    except ValueError:
-        raise BadInput(f"--until {text!r} is not a date or time: write it as 2026-11-23 or 2026-11-23T18:00") from None
+    except (ValueError, OverflowError):
+        raise BadInput(
+            f"--until {quoted(text)} is not a date or time: write it as 2026-11-23 or 2026-11-23T18:00"
+        ) from None

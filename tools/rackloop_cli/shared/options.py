@@ -12,9 +12,12 @@ from rackloop.names import quoted
 from rackloop.units import NUMBER, parse_quantity
 from rackloop_cli.shared.completion import complete_lab
 
+# Clocks count nanoseconds in 64 bits.
+_LONGEST_S = 100 * 365.25 * 86400
+
 
 def seconds(text: str | float) -> float:
-    """The time that ``text`` says, such as 90 s or 5min; a number alone is in seconds."""
+    """The time that ``text`` says, such as 90 s or 5min, of a century at most; a number alone is in seconds."""
     return _time(text, 1.0, "a number of seconds")
 
 
@@ -34,12 +37,13 @@ def _time(text: str | float, unit_s: float, otherwise: str) -> float:
     # A default comes as the number that it is.
     if not isinstance(text, str):
         return text * unit_s
-    if NUMBER.fullmatch(text.strip()):
-        return float(text) * unit_s
     try:
-        return parse_quantity(text, "s")
+        found_s = float(text) * unit_s if NUMBER.fullmatch(text.strip()) else parse_quantity(text, "s")
     except ValueError:
         raise typer.BadParameter(f"expected a time such as 90s or 5min, or {otherwise}, found {quoted(text)}") from None
+    if abs(found_s) > _LONGEST_S:
+        raise typer.BadParameter(f"expected a time of 100 years at most, found {quoted(text)}")
+    return found_s
 
 
 LabArgument = Annotated[

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_PASS, BadInput
+from rackloop.names import quoted
 from rackloop.seed import choose_seed
 from rackloop.units import counted, format_quantity, parse_size
 from rackloop_cli.shared.progress import counted_requests
@@ -26,6 +27,7 @@ from rackloop_traces import (
 
 # Formats that stamp the time of day need one; always the same, so that the same seed makes the same file.
 _ORIGIN = Origin(ns=1_767_225_600 * 10**9, clock=Clock.UNIX)
+_HEAVIEST = 1e9
 
 
 @dataclass(frozen=True)
@@ -140,8 +142,8 @@ def _weighted_sizes(text: str) -> list[tuple[int, float]]:
     for part in text.split(","):
         size, _, weight = part.partition(":")
         sizes.append((_size(size, "--sizes"), _number(weight, "--sizes", "4KiB:60,64KiB:40") if weight else 1.0))
-    if not all(weight > 0 for _, weight in sizes):
-        raise BadInput(f"--sizes: expected weights above 0 as in 4KiB:60,64KiB:40, found {text!r}")
+    if not all(0 < weight <= _HEAVIEST for _, weight in sizes):
+        raise BadInput(f"--sizes: expected weights above 0, at most 1e9, as in 4KiB:60,64KiB:40, found {quoted(text)}")
     return sizes
 
 
