@@ -41,6 +41,8 @@ from rackloop.record.acts import Act as RackAct
 from rackloop.record.acts import act_json, announced_act
 
 EVENTS_FILE = "events.jsonl"
+# Clocks count nanoseconds in 64 bits.
+_END_NS = 1 << 63
 _COMMANDED, _ACKNOWLEDGED, _EFFECT, _HEALED = "commanded", "acknowledged", "effect", "healed"
 UNFINISHED = "the test started and never finished: the run was killed"
 KILLED = "the run was killed: its event stream ends without run.finished"
@@ -266,6 +268,8 @@ def digest(events: Sequence[Stamped]) -> RunRecord:
         raise ValueError(f"{run.started.lab!r} is no name of a lab")
     reader = _Reader(run)
     for stamped in events[1:]:
+        if not 0 <= stamped.t_ns < _END_NS:
+            raise ValueError(f"event {stamped.seq} is at {stamped.t_ns} ns, which is no time of the run's clock")
         reader.take(stamped)
     if run.finished is None and all(test.is_finished for test in run.tests):
         run.tests.append(

@@ -187,7 +187,7 @@ def read_events(path: Path) -> Iterator[Stamped]:
             continue
         try:
             yield _stamped(line)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             if number == len(lines):
                 return
             what = " ".join(str(error).split())

@@ -178,8 +178,17 @@ def test_fields_a_later_version_adds_are_ignored(tmp_path: Path) -> None:
     assert [stamped.event for stamped in read_events(path)] == [ActDone(act=1, test="t")]
 
 
+def test_a_line_that_is_nested_without_end_is_no_event(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    write_three(path)
+    path.write_text("[" * 100_000 + "\n" + path.read_text())
+    with pytest.raises(BadInput, match=r"events\.jsonl:1: not an event"):
+        list(read_events(path))
+
+
 @pytest.mark.parametrize(
-    ("field", "value"), [("act", [1]), ("test", 7), ("result", "done"), ("seq", "first"), ("t_ns", None)]
+    ("field", "value"),
+    [("act", [1]), ("test", 7), ("result", "done"), ("seq", "first"), ("t_ns", None), ("seq", float("inf"))],
 )
 def test_a_field_of_another_type_is_named(tmp_path: Path, field: str, value: object) -> None:
     path = tmp_path / "events.jsonl"

@@ -1,5 +1,6 @@
 """From events to a run: whole, killed at any point, and corrupted."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,15 @@ def test_a_stream_that_contradicts_itself_is_refused(tmp_path: Path) -> None:
         example.log.close()
         with pytest.raises(BadInput, match=message):
             read_run(tmp_path / name)
+
+
+@pytest.mark.parametrize("at_ns", [-(10**20), 10**40])
+def test_a_time_that_no_clock_shows_is_refused(tmp_path: Path, at_ns: int) -> None:
+    path = smoke_run(tmp_path, remaps=1) / "events.jsonl"
+    *before, last = path.read_text().splitlines()
+    path.write_text("\n".join([*before, json.dumps(json.loads(last) | {"t_ns": at_ns})]) + "\n")
+    with pytest.raises(BadInput, match="no time of the run's clock; was the file edited"):
+        read_run(tmp_path)
 
 
 def test_a_stream_without_its_beginning_is_refused(tmp_path: Path) -> None:
