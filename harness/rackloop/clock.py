@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
+Errors = tuple[type[Exception], ...]
 
 
 class Clock(Protocol):
@@ -110,13 +111,13 @@ class Deadline:
             pass
         return seen
 
-    def retry(self, attempt: Callable[[], T], *transient: type[Exception], every_s: float) -> T:
-        """Make ``attempt`` every ``every_s`` while it raises one of these errors; raises the last that came in time."""
+    def retry(self, attempt: Callable[[], T], *transient: type[Exception], every_s: float, final: Errors = ()) -> T:
+        """Make ``attempt`` every ``every_s`` while it raises one of these, not ``final``; raises the last in time."""
         while True:
             try:
                 return attempt()
-            except transient:
-                if not self._pause(every_s):
+            except transient as error:
+                if isinstance(error, final) or not self._pause(every_s):
                     raise
 
     def _pause(self, seconds: float) -> bool:

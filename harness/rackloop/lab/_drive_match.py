@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rackloop.drive_identifiers import conflicts, normal_text
-from rackloop.errors import LabError
+from rackloop.errors import LabError, NameUnknown
 
 if TYPE_CHECKING:
     from rackloop.abilities import Drive, DriveIdentity
@@ -17,16 +17,14 @@ _POLL_S = 1e-3
 
 
 def once_online(drive: Drive, deadline: Deadline) -> DriveIdentity:
-    """The identity of a drive, once its server has it after a remap. Raises LabError where it never comes."""
-    return deadline.retry(lambda: drive.identify(deadline), LabError, every_s=_POLL_S)
+    """The identity of a drive, once its server has it after a remap. Raises LabError where it never can, or does."""
+    return deadline.retry(lambda: drive.identify(deadline), LabError, every_s=_POLL_S, final=(NameUnknown,))
 
 
 def mismatches(described: DescribedDrive, reported: DriveIdentity) -> Iterator[str]:
     """Differences between a drive's model, serial and identifiers and its description, in words."""
-    for name, wanted, found in (
-        ("model", described.model, reported.model),
-        ("serial", described.serial, reported.serial),
-    ):
+    names = (("model", described.model, reported.model), ("serial", described.serial, reported.serial))
+    for name, wanted, found in names:
         if normal_text(wanted) != normal_text(found):
             yield f"the {name} is described as {wanted!r}, the drive reports {found!r}"
     for name, wanted in described.identifiers.items():

@@ -83,6 +83,9 @@ def test_an_attempt_is_made_again_after_a_transient_error_alone_and_until_the_de
     errors[:] = [KeyError(number) for number in range(4)]
     with pytest.raises(KeyError, match="2"):
         Deadline.after(clock, 5).retry(attempt, KeyError, every_s=2)
+    errors[:] = [IndexError(1), KeyError(2)]
+    with pytest.raises(KeyError, match="2"):
+        Deadline.after(clock, 10).retry(attempt, LookupError, every_s=2, final=(KeyError,))
 
 
 def test_the_real_clock_does_not_wake_early() -> None:
