@@ -82,6 +82,14 @@ def test_plans_are_listed_with_their_purpose(mine: Path, capsys: pytest.CaptureF
     assert found(capsys)["plans"][0]["tests"] == ["a/it"]
 
 
+def test_a_purpose_of_several_lines_is_a_cell_of_one(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    purpose = 'purpose: "It is\\tdone\\nin \\e[31mtime.\\n"'
+    (mine / "mine.yaml").write_text(PLAN.replace("purpose: It is done in time.", purpose))
+    plans.run(mine, as_json=False)
+    row = next(row for row in rows(capsys) if row[0] == "mine")
+    assert row[2:] == [r"It is done in \x1b[31mtime.", str(mine / "mine.yaml")]
+
+
 def test_tests_are_listed_with_what_they_declare(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tests.run(mine, as_json=False)
     assert rows(capsys) == [["test", "takes", "requires", "this test will"], ["a/it", "seconds", "fio", "do it"]]
