@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from rackloop.abilities import LiveMap
 from rackloop.abilities.inventory import HostInventory
 from rackloop.clock import Deadline
+from rackloop.errors import LabError
 from rackloop.inspection.cabling import Disagreement, PortCheck, check_ports
 from rackloop.lab import Lab, LabKind, Server
 from rackloop_drivers.host import run_on_all
@@ -34,19 +35,32 @@ def cabling(bench: Bench, deadline: Deadline) -> list[PortCheck]:
 
     Ports that are out of service, or whose drive at the baseline is, are left out.
 
-    What disagrees was looked at for as long as the rack may take to settle. Raises as :func:`inventories`.
+    What disagrees was looked at for as long as the rack may take to settle. Raises as :func:`inventories`, and LabError
+    where the map never rested so long that the servers could be asked.
     """
     rack = whole(bench)
 
-    def look() -> list[PortCheck]:
-        live: LiveMap | None = None
-        while live != (live := _live(rack, deadline)):
-            seen = inventories(bench, deadline)
-        return checked_ports(bench, live, seen)
+    def look() -> list[PortCheck] | None:
+        live = _live(rack, deadline)
+        seen = inventories(bench, deadline)
+        return checked_ports(bench, live, seen) if is_unchanged(live, _live(rack, deadline)) else None
 
-    return deadline.sooner(rack.lab.time_s("settle")).poll(
-        look, lambda checks: not any(check.disagreements for check in checks), every_s=_PAUSE_S
+    checks = deadline.sooner(rack.lab.time_s("settle")).poll(
+        look,
+        lambda checks: checks is not None and not any(check.disagreements for check in checks),
+        every_s=_PAUSE_S,
     )
+    if checks is None:
+        raise LabError(
+            f"the map of lab {rack.lab.name} changed whenever its servers were asked: see with `rackloop lab status "
+            f"{rack.lab.name}` who works on it, and look again"
+        )
+    return checks
+
+
+def is_unchanged(before: LiveMap, now: LiveMap) -> bool:
+    """Whether the map stayed as it was; of a view of some ports, these: others may change theirs all the time."""
+    return before == now if now.whole is None else before.pairs == now.pairs
 
 
 def checked_ports(bench: Bench, live: LiveMap, seen: Mapping[str, HostInventory]) -> list[PortCheck]:

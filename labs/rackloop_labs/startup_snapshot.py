@@ -11,7 +11,7 @@ from rackloop.clock import Deadline
 from rackloop.errors import RackloopError
 from rackloop.inspection.health import HealthSnapshot
 from rackloop_labs.bench import Bench
-from rackloop_labs.discovery import checked_ports
+from rackloop_labs.discovery import checked_ports, is_unchanged
 from rackloop_labs.health import RackReading, read_rack
 
 
@@ -62,13 +62,13 @@ class StartupSnapshot:
     def as_described(self) -> HealthSnapshot | None:
         """The health of the rack, where every server answered and sees at each port what it should, else None.
 
-        None as well where the switch's map is not the one that stood before the reading.
+        None as well where the map, as far as the bench shows it, is not the one that stood before the reading.
         """
         reading, bench = self._read(), self._bench
         if reading is None or reading.unreachable:
             return None
         try:
-            if bench.equipment.fabric.live_map(self._deadline) != self._live:
+            if not is_unchanged(self._live, bench.equipment.fabric.live_map(self._deadline)):
                 return None
         except RackloopError:
             return None

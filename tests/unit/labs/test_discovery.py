@@ -23,14 +23,18 @@ from tests.unit.harness.cabled_rack import SWITCHED, CabledRack, described
 
 @dataclass
 class SimFabric:
-    """A switch that only tells its map; ``after_reading`` is called after each time it did."""
+    """A switch that only tells its map; ``after_reading`` is called after each time it did.
+
+    Where it shows the ports of a lease alone, ``others`` is the whole map.
+    """
 
     live: PortMap
+    others: PortMap | None = None
     generation: int = 1
     after_reading: Callable[[], None] = lambda: None
 
     def live_map(self, deadline: Deadline) -> LiveMap:
-        told = LiveMap(self.generation, self.live)
+        told = LiveMap(self.generation, self.live, self.others)
         self.after_reading()
         return told
 
@@ -128,6 +132,21 @@ def test_a_map_that_changes_while_hosts_are_asked_is_looked_at_again(bench: Any)
     bench.fabric.after_reading = remap
     assert check_cabling(bench, soon(bench)) == []
     assert len(bench.asked) == 6
+
+
+def test_ports_that_others_remap_all_the_time_are_not_looked_at_again(bench: Any) -> None:
+    def remap() -> None:
+        bench.fabric.generation += 1
+
+    bench.fabric.after_reading = remap
+    with pytest.raises(
+        LabError, match="changed whenever its servers were asked: see with `rackloop lab status cabled`"
+    ):
+        check_cabling(bench, soon(bench))
+    bench.asked.clear()
+    bench.fabric.others = bench.fabric.live
+    assert check_cabling(bench, soon(bench)) == []
+    assert len(bench.asked) == 3
 
 
 def test_a_port_that_does_not_follow_the_baseline_is_told(bench: Any) -> None:

@@ -77,6 +77,15 @@ def test_a_map_that_changed_meanwhile_makes_the_reading_worthless(bench: Any) ->
         assert look.as_described() is None
 
 
+def test_ports_that_others_remap_meanwhile_leave_the_reading_its_worth(bench: Any) -> None:
+    pairs = bench.live.pairs
+    bench.live = LiveMap(1, pairs, whole=pairs)
+    with look_at(bench) as look:
+        look.answering()
+        bench.live = LiveMap(2, pairs, whole=pairs)
+        assert look.as_described() is not None
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_switch_that_does_not_answer_is_left_to_whoever_needs_it(when: str, bench: Any) -> None:
     bench.is_switch_gone = when == "before"
