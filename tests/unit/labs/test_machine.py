@@ -15,7 +15,8 @@ from rackloop_labs.virtual_rack.machine import Machine, MachineFiles, machine_ar
 from rackloop_labs.virtual_rack.prerequisites import QEMU
 from rackloop_labs.virtual_rack.recipe import GuestRecipe
 
-# Says what it should have said to "stop" only when it is asked something else. Questions come without ends of lines.
+# Says what it should have said to "stop" only when it is asked something else. Questions come without ends of lines,
+# and two at once where it was late.
 _SLOW = """\
 import json, re, socket, sys
 qmp = socket.socket(fileno=int(re.search(r"id=qmp,fd=(\\d+)", " ".join(sys.argv))[1]))
@@ -23,13 +24,15 @@ def say(said, **asked):
     qmp.sendall(json.dumps(said | {key: asked[key] for key in ("id",) if key in asked}).encode() + b"\\n")
 say({"QMP": {"version": {"qemu": {"major": 7, "minor": 2, "micro": 0}, "package": ""}, "capabilities": []}})
 text, held = "", None
-while more := qmp.recv(4096):
-    text += more.decode()
+while True:
     try:
-        asked = json.loads(text)
+        asked, end = json.JSONDecoder().raw_decode(text)
     except ValueError:
+        if not (more := qmp.recv(4096)):
+            break
+        text += more.decode()
         continue
-    text = ""
+    text = text[end:].lstrip()
     if asked["execute"] == "stop":
         held = asked
         continue
