@@ -59,11 +59,17 @@ class LabProcess:
             chosen = choose_seed() if seed is None else seed
             return _daemon.start(self.lab, self.state, chosen, deadline, leashed=leashed, module=self.module)
 
-    def leashed(self, seed: int | None = None) -> Leash | None:
-        """Bring the rack up until the leash is let go; None where another has meanwhile. Raises as :meth:`up` does."""
+    def leashed(self, seed: int | None = None, *, bring_up: bool = True) -> Leash | None:
+        """Bring the rack up until the leash is let go; None where it is up, or is not to be brought up.
+
+        One that comes up is waited for in any case. Raises as :meth:`up` does.
+        """
+        if self.is_up() or not bring_up:
+            return None
         try:
             return self.up(leashed=True, seed=seed)
         except BadInput:
+            # Another process may have brought it up meanwhile.
             if not self.is_up():
                 raise
             return None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from rackloop.abilities import LiveMap
+from rackloop.abilities import Host, LiveMap
 from rackloop.abilities.inventory import HostInventory
 from rackloop.clock import Deadline
-from rackloop.errors import LabError
+from rackloop.errors import LabError, RackloopError
 from rackloop.inspection.cabling import Disagreement, PortCheck, check_ports
 from rackloop.lab import Lab, LabKind, Server
 from rackloop_drivers.host import run_on_all
@@ -20,14 +20,24 @@ from rackloop_labs.mock_hosts import pci_address
 _PAUSE_S = 0.05
 
 
-def inventories(bench: Bench, deadline: Deadline) -> dict[str, HostInventory]:
-    """The inventory of every server of the bench, all asked at once.
+def inventories(bench: Bench, deadline: Deadline, spared: Collection[str] = ()) -> dict[str, HostInventory]:
+    """The inventory of every server of the bench, all asked at once; of those ``spared``, of each that answers.
 
     Raises NotSupported where this kind of lab has no servers that can be reached, NotConnected with one entry for
     each server that could not be asked.
     """
+
+    def look(host: Host, deadline: Deadline) -> HostInventory | None:
+        try:
+            return survey_host(host, deadline)
+        except RackloopError:
+            if host.name in spared:
+                return None
+            raise
+
     hosts = [bench.host(server) for server in bench.lab.servers]
-    return run_on_all(hosts, survey_host, deadline)
+    found = run_on_all(hosts, look, deadline)
+    return {server: inventory for server, inventory in found.items() if inventory is not None}
 
 
 def cabling(bench: Bench, deadline: Deadline) -> list[PortCheck]:

@@ -108,9 +108,7 @@ def open_lab(
             yield bench
         return
     mock = MockLab(lab, clock, state)
-    # Also one that is not to be brought up here may be coming up.
-    is_up = mock.is_up()
-    leash = mock.leashed(seed) if bring_up and not is_up else None
+    leash = mock.leashed(seed, bring_up=bring_up)
     try:
         with closing(mock.open(token, on_exchange, working_for, is_new=leash is not None)) as bench:
             yield bench
@@ -132,8 +130,7 @@ def _virtual(
     from rackloop_labs.virtual import VirtualLab
 
     virtual = VirtualLab(lab, clock, state)
-    is_up = virtual.is_up()
-    leash = virtual.leashed(seed) if bring_up and not is_up else None
+    leash = virtual.leashed(seed, bring_up=bring_up)
     try:
         described = virtual.described()
         yield described, RackdDrives(described, Path(state.endpoints()["control"]), clock)

@@ -7,19 +7,20 @@ from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rackloop.abilities import Console, DriveIdentity, Host, SystemEventLog
+from rackloop.abilities import Console, DriveIdentity, SystemEventLog
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import NotSupported, RackloopError
+from rackloop.errors import NotSupported
 from rackloop.lab import Lab, LabState, Stack
 from rackloop.safety.undo import Equipment
 from rackloop_drivers.block import HostPath
 from rackloop_drivers.boxes import FabricOpening
 from rackloop_drivers.drive import HostDrive
-from rackloop_drivers.host import NOBODY, SshHost, run_on_all
-from rackloop_drivers.host_tools import survey_host, tell_of_switch
+from rackloop_drivers.host import NOBODY, SshHost
+from rackloop_drivers.host_tools import tell_of_switch
 from rackloop_drivers.rackd import RecordedIo
 from rackloop_labs.bench import close_bench, named_host, release_lock
 from rackloop_labs.consoles import RackConsoles
+from rackloop_labs.discovery import inventories
 from rackloop_labs.fabric import open_fabric
 from rackloop_labs.host_breakables import crashes, host_breakables, host_registers
 from rackloop_labs.media_errors import RackMediaErrors
@@ -29,7 +30,6 @@ from rackloop_labs.ssh_access import ssh_accesses
 from rackloop_labs.uevent_log import SUBSYSTEMS, UeventLog
 
 if TYPE_CHECKING:
-    from rackloop.abilities.inventory import SeenDrive
     from rackloop.safety.leases import HeldLease
     from rackloop_drivers.workload import DeviceEvent, DeviceEvents
     from rackloop_labs.rackd_drives import RackdDrives
@@ -102,18 +102,8 @@ class PhysicalBench:
 
         Raises NotConnected where a server cannot be asked that is none of ``spared``.
         """
-
-        def look(host: Host, deadline: Deadline) -> tuple[SeenDrive, ...]:
-            try:
-                return survey_host(host, deadline).drives
-            except RackloopError:
-                if host.name in spared:
-                    return ()
-                raise
-
-        hosts = [self.host(server) for server in self.lab.servers]
-        seen = run_on_all(hosts, look, Deadline.after(self.clock, self.lab.time_s("tools")))
-        self._surveyed = [drive.identity for drives in seen.values() for drive in drives]
+        seen = inventories(self, Deadline.after(self.clock, self.lab.time_s("tools")), spared)
+        self._surveyed = [drive.identity for inventory in seen.values() for drive in inventory.drives]
         return list(self._surveyed)
 
     def _once_surveyed(self) -> list[DriveIdentity]:
