@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rackloop.errors import BadInput, HostKeyMismatch, HostKeyUnknown
+from rackloop_drivers.host._plain_file import require_plain_file
 
 if TYPE_CHECKING:
     from paramiko import PKey
@@ -44,8 +45,7 @@ class KnownHosts:
         """Read ``path``. Raises BadInput where it cannot be read, or a line is no key."""
         self._path = path
         try:
-            if path.exists() and not path.is_file():
-                raise BadInput(f"the known_hosts file {path} is a directory, a pipe or a device; give it as a file")
+            require_plain_file("known_hosts file", path)
             texts = path.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise BadInput(

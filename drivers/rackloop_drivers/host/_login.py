@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LoginRefused, NotConnected
 from rackloop.lab import Secret
+from rackloop_drivers.host._plain_file import require_plain_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -110,9 +111,7 @@ def _read_key(path: Path, passphrase: Secret | None) -> PKey:
     given = passphrase.reveal() if passphrase else None
     for kind in (Ed25519Key, ECDSAKey, RSAKey):
         try:
-            # A pipe would be waited for, and a device such as /dev/zero be read for ever.
-            if path.exists() and not path.is_file():
-                raise BadInput(f"the key {path} is a directory, a pipe or a device; give it as a file")
+            require_plain_file("key", path)
             return kind.from_private_key_file(str(path), given)
         except PasswordRequiredException:
             raise BadInput(
