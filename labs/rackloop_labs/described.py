@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from pathlib import Path
 
 from rackloop.errors import BadInput
@@ -28,14 +29,15 @@ def require_described(lab: Lab, state: LabState, *, to_end: bool = False) -> Non
     source = Path(endpoints["source"])
     if endpoints["description"] == description_digest(lab) or (to_end and not source.exists()):
         return
+    down = f"`rackloop lab down {shlex.quote(str(source))}`"
     if lab.source.exists() and source.exists() and lab.source.samefile(source):
         if to_end:
             return
         raise BadInput(
             f"lab {lab.name} is up as {source} described it before that file was changed: take it down and bring it up "
-            f"again (`rackloop lab down {source}`)"
+            f"again ({down})"
         )
     raise BadInput(
         f"a lab named {lab.name} is up from another description, {source}: use that one, take it down first "
-        f"(`rackloop lab down {source}`), or give {lab.source} a name of its own"
+        f"({down}), or give {lab.source} a name of its own"
     )

@@ -24,6 +24,7 @@ VERBS = (
     ("lab", "maintain", OTHER, "srv1", "--reason", "new memory"),
     ("fabric", OTHER, "show"),
     ("fabric", OTHER, "unmap", "srv1.p1"),
+    ("run", "smoke", "--lab", OTHER),
 )
 
 
@@ -39,11 +40,12 @@ def described(rackloop: CommandLine) -> str:
 
 
 def test_another_description_of_the_name_is_refused_and_nothing_is_done(rackloop: CommandLine, described: str) -> None:
+    to_end_it = f"`rackloop lab down '{rackloop.directory / described}'`"
     # A circuit that heal would give back, were it to act on the lab that is up.
     assert rackloop("fabric", described, "unmap", "srv1.p0").status == 0
     before = rackloop("fabric", described, "show").out
     for verb in VERBS:
-        rackloop(*verb).refused(2, "is up from another description", described)
+        rackloop(*verb).refused(2, "is up from another description", to_end_it)
     assert rackloop("fabric", described, "show").out == before
     assert rackloop("lab", "down", described).status == 0
     assert "was not up" in rackloop("lab", "down", OTHER).out
