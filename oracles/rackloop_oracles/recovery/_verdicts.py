@@ -90,12 +90,18 @@ def _is_allowed_mixture(found: Found, candidates: frozenset[int], atomic_bytes: 
 
 def _together(observation: Observation, sectors: int) -> Iterator[set[int]]:
     """The generations of each run of so many sectors, which are written as a whole, that has one that differs."""
-    if sectors < 2:
+    # A block that did not come has no sectors that could be of several writes.
+    if sectors < 2 or any(found.content in LOUD for _, found in observation.founds):
         return
-    generations = {number: found.generation or 0 for number, found in observation.founds}
+    generations = {number: _written(found) for number, found in observation.founds}
     for start in sorted({number // sectors * sectors for number in generations}):
         run = range(start, min(start + sectors, max(observation.sectors, max(generations) + 1)))
         yield {generations.get(number, observation.newest) for number in run}
+
+
+def _written(found: Found) -> int:
+    """The write of this run that a whole sector is of; 0 for what is of none, whatever another run called it."""
+    return (found.generation or 0) if found.content in {Content.STALE, Content.NEWER} else 0
 
 
 def _reason(observation: Observation, sector: int, found: Found) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from rackloop_oracles.recovery import BlockSystem, Outcome, RecoveryOracle
+from rackloop_oracles.recovery import BlocksMissing, BlockSystem, Outcome, RecoveryOracle
 from tests.memory_blocks import MemoryBlocks
 from tests.unit.oracles.recovery_doubles import oracle_of, sectors_of
 
@@ -110,3 +110,28 @@ def test_a_block_may_be_mixed_of_runs_of_sectors_that_are_written_as_a_whole() -
 
 def test_the_last_run_of_a_block_may_be_shorter() -> None:
     assert half_done(1, slice(5 * BLOCK, 6 * BLOCK), 2 * BLOCK, sectors=3) == []
+
+
+def test_a_block_of_many_sectors_whose_first_write_was_lost_may_be_missing() -> None:
+    class Objects(BlockSystem):
+        def get(self, first: int, count: int) -> bytes:
+            raise BlocksMissing(f"no object {first}")
+
+    objects = Objects(MemoryBlocks(8 * BLOCK), "objects", block_bytes=2 * BLOCK, atomic_bytes=2 * BLOCK)
+    with oracle_of(objects) as oracle:
+        assert oracle.write(0, 2) == 2
+        oracle.power_was_cut()
+        assert oracle.judge(oracle.verify_all()) == []
+
+
+@pytest.mark.parametrize(("kept", "is_wrong"), [(2, False), (1, True)])
+def test_generations_of_another_run_are_none_of_this_one(kept: int, *, is_wrong: bool) -> None:
+    """The sectors before have the generations 1 and 2 of another run, and the write of this one is its first."""
+    memory = MemoryBlocks(2 * BLOCK)
+    system = plain(memory, 2 * BLOCK, sectors=2)
+    before = b"".join(sectors_of(system, lba, lba + 1, seed=5) for lba in range(2))
+    with oracle_of(system) as oracle:
+        oracle.write(0, 1)
+        oracle.power_was_cut()
+        memory.content[: kept * BLOCK] = before[: kept * BLOCK]
+        assert bool(wrongs(oracle)) is is_wrong
