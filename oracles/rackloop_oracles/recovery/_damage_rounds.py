@@ -120,7 +120,7 @@ class DamageRounds:
                     oracle.forget()
                     self._read(hits, Damage.CORRUPTED, Phase.AFTER)
                     self._strike_again(hits, Damage.CORRUPTED)
-            elif wrong:
+            elif any(one.outcome is Outcome.WRONG for one in wrong):
                 add_once(
                     result.not_covered, f"silent corruption: it gave wrong bytes, and what it promises is: {promise}"
                 )
@@ -131,6 +131,7 @@ class DamageRounds:
             for hit in hits:
                 oracle.write(hit.stripe.addresses.start, self._within(hit.stripe))
             oracle.flush()
+            self._fail_refused("with nothing damaged any more")
         self._read(hits, Damage.CORRUPTED, Phase.AFTER, "mended")
         return True
 
@@ -250,8 +251,12 @@ class DamageRounds:
             else:
                 self._oracle.write(start + self._chance.randrange(count), 1)
         self._oracle.flush()
+        self._fail_refused("with no more than m units of a stripe erased")
+
+    def _fail_refused(self, how: str) -> None:
+        """Hold against the system what it refused since this was last asked."""
         for refusal in self._oracle.refusals[self._refusals :]:
-            self._result.fail(f"{refusal} with no more than m units of a stripe erased")
+            self._result.fail(f"{refusal} {how}")
         self._refusals = len(self._oracle.refusals)
 
     def _again(self, hits: Sequence[Hit]) -> list[Hit]:

@@ -37,14 +37,18 @@ class HealthyChecks:
         oracle, blocks = self._oracle, self._blocks
         if cut_power is None:
             return True
+        before = len(oracle.refusals)
         for is_flushed in (False, True):
             for block in sorted(self._chance.sample(range(blocks), min(blocks, 64))):
                 oracle.write(block, 1)
-            if is_flushed and not oracle.flush():
-                self._result.fail(f"undamaged: {oracle.refusals[-1]}")
+            if is_flushed:
+                oracle.flush()
             oracle.cut_power(cut_power)
             how = "power was cut, after a flush" if is_flushed else "power was cut"
-            if not self._is_right_all_over(Phase.AFTER, how):
+            is_right = self._is_right_all_over(Phase.AFTER, how)
+            if refused := oracle.refusals[before:]:
+                self._result.fail(f"undamaged, {'after' if is_flushed else 'before'} power was cut: {refused[0]}")
+            if refused or not is_right:
                 return False
         return True
 

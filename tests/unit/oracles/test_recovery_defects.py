@@ -274,6 +274,41 @@ def test_a_flush_that_does_not_flush_is_found_where_power_can_be_cut(*, flushes:
         assert "(power was cut, after a flush)" in result.reasons[0]
 
 
+class ReadOnlyAfter(CodedStore):
+    """Takes no writes once power was cut, or once it gave what was silently wrong."""
+
+    is_read_only = False
+
+    def cut_power(self) -> None:
+        self.is_read_only = True
+
+    def put(self, first: int, data: bytes) -> None:
+        if self.is_read_only:
+            raise BlocksUnreadable("read-only")
+        super().put(first, data)
+
+    def get(self, first: int, count: int) -> bytes:
+        self.is_read_only |= any(drive.corrupted for drive in self.drives.values())
+        return super().get(first, count)
+
+
+def test_writes_that_are_refused_after_power_was_cut_are_held_against_the_system() -> None:
+    store = ReadOnlyAfter()
+    plan = replace(PLAN, writes=False)
+    result = judged(store, SectorEraser(store.drives), plan, cut_power=store.cut_power)
+    assert result.verdict is Verdict.FAIL
+    (reason,) = result.reasons
+    assert reason.startswith("undamaged, after power was cut: put of block ")
+    assert reason.endswith("was refused: read-only")
+
+
+def test_writes_that_are_refused_when_all_is_mended_are_held_against_the_system() -> None:
+    store = ReadOnlyAfter(promise=SilentCorruption.UNKNOWN)
+    result = judged(store, SectorEraser(store.drives), replace(PLAN, writes=False))
+    assert result.verdict is Verdict.FAIL
+    assert "was refused: read-only with nothing damaged any more" in result.reasons[0]
+
+
 def test_a_description_may_say_nothing_of_the_code() -> None:
     class Silent(CodedStore):
         def describe(self) -> SelfDescription:
