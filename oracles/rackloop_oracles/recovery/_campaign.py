@@ -97,6 +97,9 @@ class Campaign:
         result, plan = self._result, self._plan
         if self._rounds:
             self._rounds.conclude()
+            damaged = result.matrix.total([Damage.ERASED, Damage.BEYOND, Damage.CORRUPTED])
+            if not (damaged.tried or result.failures or result.doubts):
+                result.doubts.append("nothing was damaged: no case was asked for, or none could be made")
         if not plan.beyond:
             result.not_covered.append("beyond m: not asked for, so that nothing shows that the eraser is in effect")
         if not plan.corruptions:

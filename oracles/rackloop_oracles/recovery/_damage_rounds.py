@@ -240,7 +240,7 @@ class DamageRounds:
         again, places = self._aimed(hits, others)
         self._eraser.erase(places)
         self._oracle.forget()
-        self._read(again, damage, Phase.AFTER, "repaired, as it said, and erased elsewhere")
+        self._read(again, damage, Phase.AFTER, "repaired, as it said, and erased elsewhere", is_healthy=True)
 
     def _write(self, hits: Iterable[Hit]) -> None:
         """One block of each damaged stripe, or now and then all."""
@@ -283,8 +283,12 @@ class DamageRounds:
         *,
         way: Way = Way.WHOLE,
         is_promised: bool = True,
+        is_healthy: bool = False,
     ) -> list[Judged]:
-        """Read the stripes that were hit; count, and note what is wrong. Returns what was not right."""
+        """Read the stripes that were hit; count, and note what is wrong. Returns what was not right.
+
+        ``is_healthy``: it said so before the units of the hits were erased.
+        """
         found: list[Judged] = []
         for number, hit in enumerate(hits):
             cell = self._result.matrix.cell(Row(damage, len(hit.positions)), Column(hit.mix, phase))
@@ -304,7 +308,8 @@ class DamageRounds:
             cell.count(reading.blocks, judged, degraded - off)
             found += judged
             for one in judged:
-                if self._is_failure(one, hit, damage, is_promised=is_promised):
+                # Who says healthy has mended what was silently wrong, and lost no more than the hits' units since.
+                if self._is_failure(one, hit, Damage.ERASED if is_healthy else damage, is_promised=is_promised):
                     self._result.fail(one.reason)
         return found
 

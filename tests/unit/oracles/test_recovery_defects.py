@@ -380,6 +380,40 @@ def test_who_promises_to_detect_may_withhold_and_who_promises_to_correct_may_not
     assert "is wrong" in result.reasons[0]
 
 
+def test_who_withholds_what_is_silently_wrong_and_promises_nothing_gave_no_wrong_bytes() -> None:
+    store = DetectsOnly()
+    store.said = SilentCorruption.UNKNOWN
+    result = judged(store, SectorEraser(store.drives), PLAN)
+    assert (result.verdict, result.not_covered) == (Verdict.PASS, ["loss of power: it is not cut"])
+
+
+def test_who_only_detects_and_says_healthy_has_to_survive_the_loss_of_m_others() -> None:
+    class SaysMended(DetectsOnly):
+        """Says that it is healthy whatever it found, and mends nothing that is silently wrong."""
+
+        def describe(self) -> SelfDescription:
+            return replace(super().describe(), reports_damage=False)
+
+        def recovery_state(self) -> RecoveryState:
+            return RecoveryState(Health.HEALTHY)
+
+        def repair_stripe(self, stripe: int) -> None:
+            if not any(drive.corrupted for drive in self.drives.values()):
+                super().repair_stripe(stripe)
+
+    store = SaysMended()
+    result = judged(store, SectorEraser(store.drives), PLAN)
+    assert result.verdict is Verdict.FAIL
+    assert all("repaired, as it said, and erased elsewhere" in reason for reason in result.reasons)
+
+
+def test_a_campaign_that_damages_nothing_is_unknown() -> None:
+    store = CodedStore()
+    result = judged(store, SectorEraser(store.drives), CampaignPlan(7, erasures=0, beyond=0, corruptions=0))
+    assert result.verdict is Verdict.UNKNOWN
+    assert result.reasons == ("nothing was damaged: no case was asked for, or none could be made",)
+
+
 def test_a_result_of_which_nothing_was_read_is_unknown() -> None:
     result = RecoveryResult("nothing", 1)
     assert (result.verdict, result.reasons) == (Verdict.UNKNOWN, ("nothing was read",))
