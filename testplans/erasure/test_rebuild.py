@@ -229,11 +229,15 @@ def _await_loss(storage: ErasureRack, drive: str) -> None:
 
 
 def _require_whole(storage: ErasureRack, tenant: ErasureTenant, measure: Measure, **labels: str) -> None:
-    """Measure what came back wrong, and raise ProductFailed unless every unit is there and right."""
+    """Measure what came back wrong, and raise ProductFailed unless every unit is there and right, and of its codeword.
+
+    Where units have wrong bytes the store is no longer healthy after a scrub; where redundancy was made wrong it is.
+    """
     measure("rebuild.wrong", len(tenant.wrong), **labels)
     measure("rebuild.refused", tenant.refused, **labels)
     tenant.require_right()
     scrubbed = storage.store.scrub(repair=False)
     state = storage.store.recovery_state()
-    if state.health is not Health.HEALTHY or scrubbed.units != scrubbed.objects * storage.code.units:
+    is_whole = state.health is Health.HEALTHY and scrubbed.units == scrubbed.objects * storage.code.units
+    if not is_whole or scrubbed.mismatched or scrubbed.lost:
         raise ProductFailed(f"after the rebuild the store is {state.health}, and a scrub found {asdict(scrubbed)}")
