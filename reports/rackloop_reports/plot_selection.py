@@ -209,7 +209,9 @@ def _throughputs(tests: Sequence[TestRecord]) -> list[ThroughputPoint]:
             block, drive = parse_size(measured.labels["block"]), measured.labels.get("drive", "")
             ratios = [one for one in test.measured(_RATIO) if one.labels == measured.labels] if is_switching else []
             limits = limits_of(test, measured), [limit for one in ratios for limit in limits_of(test, one)]
-            points.append(ThroughputPoint(block, is_switching, median, low, high, drive, *limits))
+            shares = samples_of(ratios[0]) if ratios else None
+            ratio = shares and (shares.quantile(0.5), *shares.quantile_ci95(0.5))
+            points.append(ThroughputPoint(block, is_switching, median, low, high, drive, *limits, ratio))
     return points
 
 

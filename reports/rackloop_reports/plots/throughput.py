@@ -47,7 +47,8 @@ class ThroughputPoint:
     """Median throughput of reads of one block size, in B/s, with or without a switch before each.
 
     ``low`` and ``high`` bound it at 95 %; None where there are too few reads to. ``drive`` is the kind of drive, empty
-    where nothing says it. ``ratio_limits``, of a point with switches, are limits of its share of the point without.
+    where nothing says it. ``ratio``, of a point with switches, is the median of its share of the point without in each
+    round, with its interval, where that was measured; ``ratio_limits`` are its limits.
     """
 
     block_bytes: int
@@ -58,6 +59,7 @@ class ThroughputPoint:
     drive: str = ""
     limits: Sequence[LimitLine] = ()
     ratio_limits: Sequence[LimitLine] = ()
+    ratio: tuple[float, float | None, float | None] | None = None
 
 
 def derived_throughput(block_bytes: float, *, is_switching: bool) -> float:
@@ -105,7 +107,7 @@ def _throughputs(axes: Axes, points: Sequence[ThroughputPoint], blocks: Sequence
         axes.errorbar(
             [p.block_bytes for p in chosen],
             [p.median / 1e6 for p in chosen],
-            _errors(chosen),
+            _errors([(p.median / 1e6, p.low and p.low / 1e6, p.high and p.high / 1e6) for p in chosen]),
             marker="s" if is_switching else "o",
             markersize=6,
             color=color,
@@ -124,16 +126,23 @@ def _throughputs(axes: Axes, points: Sequence[ThroughputPoint], blocks: Sequence
                 mark_limit(axes, limit, 1e-6, (point.block_bytes / _BESIDE, point.block_bytes * _BESIDE))
 
 
-def _errors(points: Sequence[ThroughputPoint]) -> list[list[float]]:
-    below = [(p.median - p.low) / 1e6 if p.low is not None else 0.0 for p in points]
-    above = [(p.high - p.median) / 1e6 if p.high is not None else 0.0 for p in points]
+def _errors(bounded: Sequence[tuple[float, float | None, float | None]]) -> list[list[float]]:
+    """How far the intervals of values reach below and above them; nowhere at an end that is open."""
+    below = [value - low if low is not None else 0.0 for value, low, _ in bounded]
+    above = [high - value if high is not None else 0.0 for value, _, high in bounded]
     return [below, above]
 
 
 def _ratio(axes: Axes, points: Sequence[ThroughputPoint], blocks: Sequence[int]) -> None:
     staying = {p.block_bytes: p.median for p in points if not p.is_switching}
-    both = sorted((p.block_bytes, p.median) for p in points if p.is_switching and staying.get(p.block_bytes))
-    axes.plot([b for b, _ in both], [median / staying[b] for b, median in both], marker="o", color=GREY, label="here")
+    # Of medians there is a ratio as well, which is not the median of ratios that limits are held against.
+    found = {
+        p.block_bytes: p.ratio or (p.median / staying[p.block_bytes], None, None)
+        for p in sorted(points, key=lambda p: p.block_bytes)
+        if p.is_switching and (p.ratio or staying.get(p.block_bytes))
+    }
+    values, errors = [value for value, _, _ in found.values()], _errors(list(found.values()))
+    axes.errorbar(list(found), values, errors, marker="o", color=GREY, capsize=3, label="here")
     between = _between(blocks)
     derived = [derived_throughput(b, is_switching=True) / derived_throughput(b, is_switching=False) for b in between]
     axes.plot(between, derived, **_DERIVED, color=GREY, label="paper (derived)")

@@ -1,6 +1,7 @@
 """Plots, by what is on them: axes, artists and data; not by pixels."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -14,7 +15,7 @@ from matplotlib.figure import Figure
 from rackloop.measurement import Distribution
 from rackloop.record import RemapSeen, Stage
 from rackloop.seed import stream
-from rackloop_reports.plot_selection import RunPlots
+from rackloop_reports.plot_selection import RunPlots, _throughputs
 from rackloop_reports.plots import (
     Source,
     StackLatency,
@@ -137,6 +138,24 @@ def test_figure_3_shows_both_curves_their_law_and_their_ratio() -> None:
     assert len(legend.get_texts()) == 4
     ratio = lower.lines[0].get_ydata()
     assert list(np.asarray(ratio)) == pytest.approx([0.5, 0.82, 0.94], abs=0.01)
+
+
+def test_figure_3_has_the_ratios_that_were_judged_where_there_are_any(tmp_path: Path) -> None:
+    """A drive that is slow in some rounds: the ratio of the medians is not the median of the rounds' ratios."""
+    run = ExampleRun(tmp_path)
+    test = "fabric/switched_throughput"
+    run.start(test, "measure what switching costs")
+    steady, switched = [100e6, 100e6, 40e6] * 4, [50e6, 20e6, 24e6] * 4
+    labels = {"block": "4 KiB", "drive": "sata-ssd"}
+    run.measure(test, "throughput.steady", "B/s", steady, labels)
+    run.measure(test, "throughput.switched", "B/s", switched, labels)
+    ratios = [over / under for over, under in zip(switched, steady, strict=True)]
+    run.measure(test, "throughput.ratio", "1", ratios, labels)
+    run.finish(test)
+    (point,) = (one for one in _throughputs(read_run(run.close()).tests) if one.is_switching)
+    assert point.ratio == pytest.approx((0.5, 0.2, 0.6))
+    _, lower = figure_3([replace(point, is_switching=False, ratio=None), point], SOURCE).axes
+    assert list(np.asarray(lower.lines[0].get_ydata())) == pytest.approx([0.5])
 
 
 def test_figure_3_has_a_column_for_each_kind_of_drive() -> None:
