@@ -28,7 +28,7 @@ from rackloop_reports.plots._style import (
 
 # Width and height of a cell of the matrix.
 _CELL_IN = (1.25, 0.42)
-_READS_FOR_P99 = 100
+_READS_FOR_P99 = Distribution.fewest_draws(0.99)
 # Each curve is drawn so far beside the one before, so that their bars do not hide each other.
 _ASIDE = 1.06
 

@@ -122,8 +122,8 @@ def _measured_bar(axes: Axes, place: int, entry: StackLatency) -> None:
     near = [limit.value * 1e3 for limit in entry.limits if p99 < limit.value * 1e3 < _NEAR * p99]
     top = (place - 0.2, max(p99, (high or 0) * 1e3, *near))
     for text, above_pt, weight, color in (
-        (milliseconds(median / 1e3), 18, "bold", BLACK),
-        (f"p99 {milliseconds(p99 / 1e3)}", 6, "normal", GREY),
+        (_claimed(samples, 0.5), 18, "bold", BLACK),
+        (f"p99 {_claimed(samples, 0.99)}", 6, "normal", GREY),
     ):
         axes.annotate(
             text,
@@ -135,6 +135,14 @@ def _measured_bar(axes: Axes, place: int, entry: StackLatency) -> None:
             fontsize=9 if weight == "bold" else 8,
             fontweight=weight,
         )
+
+
+def _claimed(samples: Distribution, q: float) -> str:
+    """A quantile in words; where the samples are too few to bound it from above, the least that it is."""
+    low, high = samples.quantile_ci95(q)
+    if high is not None:
+        return milliseconds(samples.quantile(q))
+    return "not claimed" if low is None else f"at least {milliseconds(low)}"
 
 
 def _bars(value_ms: float, interval: Interval) -> list[list[float]]:
@@ -194,7 +202,8 @@ def _ecdf(axes: Axes, entry: StackLatency) -> None:
     values_ms = np.asarray(samples.values) * 1e3
     x = np.append(values_ms[:1], values_ms)
     y = np.append(0.0, np.cumsum(samples.counts) / samples.n)
-    half = _DKW_95 / math.sqrt(samples.n)
+    # Samples that were taken together are as one.
+    half = _DKW_95 / math.sqrt(samples.draws)
     axes.fill_between(
         x, np.clip(y - half, 0, 1), np.clip(y + half, 0, 1), step="post", color=CYCLE[0], alpha=0.2, linewidth=0
     )
@@ -206,7 +215,7 @@ def _ecdf(axes: Axes, entry: StackLatency) -> None:
         is_left = value_ms - values_ms[0] < 0.5 * (values_ms[-1] - values_ms[0])
         axes.plot([value_ms], [share], marker="o", markersize=5, color=CYCLE[1], linestyle="none")
         axes.annotate(
-            f"{name} {milliseconds(value_ms / 1e3)}",
+            f"{name} {_claimed(samples, share)}",
             (value_ms, share),
             (7 if is_left else -7, above_pt - (lower_pt if is_left else 0)),
             textcoords="offset points",

@@ -94,6 +94,8 @@ def _distribution(axes: Axes, lateness_s: Distribution) -> None:
     late_ms = np.asarray(lateness_s.values) * 1e3
     axes.step(late_ms, np.cumsum(lateness_s.counts) / lateness_s.n, where="post", color=BLUE)
     for share, name in ((0.5, "median"), (0.99, "p99")):
+        if lateness_s.draws < Distribution.fewest_draws(share):
+            continue
         value_s = lateness_s.quantile(share)
         axes.plot([value_s * 1e3], [share], marker="o", color=ORANGE, linestyle="none", markersize=5)
         axes.annotate(

@@ -49,22 +49,20 @@ def test_a_cell_is_green_only_where_every_answer_was_as_it_must_be() -> None:
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["1 erased", "2 erased"]
 
 
-def test_reads_have_a_curve_for_each_state_with_its_p99() -> None:
-    samples = Distribution.of([0.001] * 98 + [0.5, 0.5])
-    figure = degraded_reads(
-        [StateLatency("healthy", Distribution.of([0.001])), StateLatency("degraded", samples)], SOURCE
-    )
+def test_reads_have_a_curve_for_each_state_with_its_p99_where_they_carry_one() -> None:
+    few, enough = (Distribution.of([0.001] * (n - 4) + [0.5] * 4) for n in (367, 368))
+    figure = degraded_reads([StateLatency("healthy", few), StateLatency("degraded", enough)], SOURCE)
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == [
-        "healthy: median 1 ms, longest 1 ms, n = 1",
-        "degraded: median 1 ms, p99 500 ms, n = 100",
+        "healthy: median 1 ms, longest 500 ms, n = 367",
+        "degraded: median 1 ms, p99 500 ms, n = 368",
     ]
 
 
 def test_a_rebuild_without_tenants_has_no_panel_for_them() -> None:
     assert len(rebuild_times([RebuildBar("moving drives", 0.2)], SOURCE).axes) == 1
     seconds, waits = rebuild_times(
-        [RebuildBar("moving drives", 0.2), RebuildBar("copying", 4, Distribution.of([0.03] * 99 + [0.5] * 2))], SOURCE
+        [RebuildBar("moving drives", 0.2), RebuildBar("copying", 4, Distribution.of([0.03] * 366 + [0.5] * 4))], SOURCE
     ).axes
     assert [text.get_text() for text in seconds.texts] == ["0.2 s", "4 s"]
     assert [text.get_text() for text in waits.texts] == ["no reads", "30, p99 500"]

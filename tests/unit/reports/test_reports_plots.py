@@ -117,6 +117,22 @@ def test_the_ecdf_climbs_to_one_inside_its_band() -> None:
         assert axes.get_xlabel() == "Remap latency, ms"
 
 
+def test_the_band_of_remaps_that_came_together_is_as_wide_as_that_of_their_changes() -> None:
+    samples = Distribution.of([0.001 + number * 1e-6 for number in range(400)], clusters=100)
+    (axes,) = (one for one in latency_ecdf([StackLatency("vanilla", samples)], SOURCE).axes if one.get_visible())
+    (band,) = axes.collections
+    heights = np.asarray(band.get_paths()[0].vertices)[:, 1]
+    assert any(height == pytest.approx(1 - 0.13581, abs=1e-5) for height in heights)
+
+
+@pytest.mark.parametrize(("n", "said"), [(368, "p99 1.36 ms"), (36, "p99 at least 1.03 ms")])
+def test_a_p99_that_the_remaps_do_not_carry_is_not_claimed(n: int, said: str) -> None:
+    entry = StackLatency("vanilla", Distribution.of([0.001 + number * 1e-6 for number in range(n)]))
+    for draw in (figure_2, latency_ecdf):
+        texts = [text.get_text() for axes in draw([entry], SOURCE).axes for text in axes.texts]
+        assert [text for text in texts if text.startswith("p99")] == [said], draw
+
+
 def test_many_stacks_wrap_to_rows() -> None:
     stacks = [StackLatency(f"stack{place}", Distribution.of([0.001, 0.002])) for place in range(6)]
     figure = latency_ecdf(stacks, SOURCE)
