@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from matplotlib.figure import Figure
@@ -27,14 +28,14 @@ from rackloop_reports.record import TestRecord, samples_of
 TRIED, RIGHT, DEGRADED = "recovery.tried", "recovery.right", "recovery.degraded_right"
 LOUD, WRONG, UNKNOWN = "recovery.loud", "recovery.wrong", "recovery.unknown"
 # Where more is lost than can be recovered, what is withheld aloud is as it must be.
-_BEYOND = "beyond m"
+_ERASED, _BEYOND, _CORRUPTED = "erased", "beyond m", "corrupted"
 READS = "degraded.read_latency"
 REBUILD, TENANTS = "rebuild.time", "rebuild.tenant_latency"
 TAIL = "tail.latency"
 CODEC = "codec.throughput"
 UPDATE = "update.latency"
 # Of a loss of more than m units somewhere, fewer may be those of a stripe.
-_DAMAGES = {_BEYOND: "erased, loss beyond m", "corrupted": "silently corrupted"}
+_DAMAGES = {_BEYOND: "erased, loss beyond m", _CORRUPTED: "silently corrupted"}
 _WHEN = {"before": "before repair", "during": "during repair", "after": "after repair"}
 # What tenants were doing does not tell one rebuild from another.
 _ASIDE = frozenset({"when", "request"})
@@ -87,15 +88,37 @@ def _cells(test: TestRecord) -> list[RecoveryCell]:
         for name in (RIGHT, DEGRADED, LOUD, WRONG, UNKNOWN)
     }
     cells = []
+    most = _most_erased(test)
     for labels, samples in _taken(test, TRIED):
         found = {name: of.get(_same(labels), 0) for name, of in counts.items()}
-        right = found[RIGHT] + found[DEGRADED] + (found[LOUD] if labels["damage"] == _BEYOND else 0)
+        right = found[RIGHT] + found[DEGRADED] + (found[LOUD] if _is_beyond(labels, most) else 0)
         row = ", ".join(filter(None, (labels.get("system"), _damage_words(labels))))
         column = _WHEN.get(labels["phase"], labels["phase"])
         if labels["units"] != "none":
             column += f",\n{labels['units']}"
         cells.append(RecoveryCell(row, column, round(samples.maximum), right, found[WRONG], found[UNKNOWN]))
     return cells
+
+
+def _most_erased(test: TestRecord) -> Mapping[str | None, int]:
+    """The most units of a stripe that each system was to recover: its m, where it was tried."""
+    most: dict[str | None, int] = {}
+    for labels, _ in _taken(test, TRIED):
+        if labels["damage"] == _ERASED:
+            system = labels.get("system")
+            most[system] = max(most.get(system, 0), _number(labels["erased"]))
+    return most
+
+
+def _is_beyond(labels: Mapping[str, str], most: Mapping[str | None, int]) -> bool:
+    """Whether more was damaged than can be recovered, aloud or silently."""
+    is_more = labels["damage"] == _CORRUPTED and _number(labels["erased"]) > most.get(labels.get("system"), math.inf)
+    return labels["damage"] == _BEYOND or is_more
+
+
+def _number(label: str) -> int:
+    """The number that a label is; 0 where a test of one's own has words there."""
+    return int(label) if label.isdecimal() else 0
 
 
 def _damage_words(labels: Mapping[str, str]) -> str:

@@ -112,6 +112,8 @@ def run(tmp_path: Path) -> RunRecord:
                 ("erased", "2"): {"tried": 12, "right": 5, "degraded_right": 6, "wrong": 1},
                 ("beyond m", "3"): {"tried": 9, "right": 2, "loud": 7},
                 ("corrupted", "1"): {"tried": 9, "right": 2, "loud": 7},
+                # More than can be recovered: withheld as it must be.
+                ("corrupted", "3"): {"tried": 9, "right": 2, "loud": 7},
             }.items()
             for name, count in counts.items()
         ],
@@ -170,11 +172,12 @@ def test_the_matrix_is_put_together_from_its_counts(run: RunRecord) -> None:
 
     ((_, draw),) = erasure_drawings(run.tests[0], SOURCE)
     (axes,) = draw().axes
-    assert [text.get_text() for text in axes.texts] == ["11 of 12\n1 wrong", "9 of 9", "2 of 9"]
+    assert [text.get_text() for text in axes.texts] == ["11 of 12\n1 wrong", "9 of 9", "2 of 9", "9 of 9"]
     assert [tick.get_text() for tick in axes.get_yticklabels()] == [
         "local, 2 erased",
         "local, 3 erased, loss beyond m",
         "local, 1 silently corrupted",
+        "local, 3 silently corrupted",
     ]
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["during repair,\ndata"]
 
