@@ -60,6 +60,7 @@ def run_sentence(run: RunRecord) -> str:
     parts += [
         f"{test.id} {test.verdict}" for test in run.tests if not is_test(test.id) and test.verdict != Verdict.PASS
     ]
+    parts += ["the run was interrupted"] if run.finished is not None and run.finished.interrupted else []
     return f"{run.verdict.upper()}: {', '.join(parts)}."
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from rackloop_reports.measurement_table import MOST_ROWS, measurements_csv
 from rackloop_reports.record import RunRecord, read_run
 from rackloop_reports.sentences import closest_limit, run_sentence, verdict_sentence
 from rackloop_reports.titles import title_of, words
-from tests.unit.reports.example_stream import ExampleRun, smoke_run
+from tests.unit.reports.example_stream import ExampleRun, small_run, smoke_run
 
 THREE = {"near": 0.9, "far": 0.1, "missed": 2.0}
 
@@ -70,6 +71,13 @@ def test_a_run_is_told_in_a_sentence(tmp_path: Path) -> None:
     assert run_sentence(measured_run(tmp_path / "one")) == "FAIL: 1 of 3 limits missed, 0 of 1 test passed, 1 failed."
     said = run_sentence(read_run(smoke_run(tmp_path / "smoke", remaps=20)))
     assert said.startswith("FAIL: 5 of 10 tests passed, 1 failed, 1 not conclusive, 2 blocked, 1 skipped")
+
+
+def test_a_run_that_was_interrupted_says_so(tmp_path: Path) -> None:
+    run = read_run(small_run(tmp_path))
+    assert run.finished is not None
+    run.finished = replace(run.finished, verdict="unknown", interrupted=True)
+    assert run_sentence(run) == "UNKNOWN: 1 of 1 test passed, the run was interrupted."
 
 
 def test_what_missed_its_limit_stands_first_and_is_marked(tmp_path: Path) -> None:
