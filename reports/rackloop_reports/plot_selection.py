@@ -210,7 +210,7 @@ def _throughputs(tests: Sequence[TestRecord]) -> list[ThroughputPoint]:
             ratios = [one for one in test.measured(_RATIO) if one.labels == measured.labels] if is_switching else []
             limits = limits_of(test, measured), [limit for one in ratios for limit in limits_of(test, one)]
             shares = samples_of(ratios[0]) if ratios else None
-            ratio = shares and (shares.quantile(0.5), *shares.quantile_ci95(0.5))
+            ratio = (shares.quantile(0.5), *shares.quantile_ci95(0.5)) if shares is not None else None
             points.append(ThroughputPoint(block, is_switching, median, low, high, drive, *limits, ratio))
     return points
 

@@ -37,7 +37,9 @@ def run_sentence(run: RunRecord) -> str:
     """``FAIL: 1 of 5 limits missed, in Remap latency; 7 of 8 tests passed``, for people who read no more than that."""
     verdicts = Counter(test.verdict for test in run.tests if is_test(test.id))
     limited = [measured for test in run.tests for measured in test.measurements if measured.limits]
-    missed = sum(measured.verdict == Verdict.FAIL for measured in limited)
+    # What a test measured that failed for none of it is held against nothing.
+    failed = [test for test in run.tests if test.verdict is Verdict.FAIL]
+    missed = sum(measured.verdict == Verdict.FAIL for test in failed for measured in test.measurements)
     parts = []
     doubtful = sum(measured.verdict == Verdict.UNKNOWN for measured in limited)
     if missed:

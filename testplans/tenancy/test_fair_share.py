@@ -171,7 +171,7 @@ def test_fair_share(
         for name, phase in phases_of.items():
             beside = None if when == "alone" else alone[name]
             measure_phase(measure, phase, window, shared_box.seed, when, of_box, beside)
-    work.require_done(window)
     conditions.require_steady(totals(found[TOGETHER]), "all tenants together", judged)
     shared_box.require_its_own_limit(list(alone.values()), window)
+    work.require_done(window)
     measure.require_taken()

@@ -170,9 +170,9 @@ def test_isolation(
     measure_phase(measure, alone, window, shared_box.seed, ALONE, of_box)
     for what in work.done:
         measure("isolation.work", work.counts(what, window), statistics=("mean",), **of_box, meanwhile=what)
-    work.require_done(window)
     conditions.require_steady(totals(found[ALONE]), "the victim alone", judged)
     shared_box.require_its_own_limit([alone], window)
+    work.require_done(window)
     measure.require_taken()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,8 @@ def run_of(folder: Path, *tests: tuple[str, Judged]) -> RunRecord:
         ([("unknown", [("nvme", "pass"), ("hdd", "unknown")])], {"nvme": "pass", "hdd": "unknown"}),
         # It never became steady, whatever it kept until then.
         ([("unknown", [("nvme", "pass")])], {"nvme": "unknown"}),
+        ([("unknown", [("nvme", "fail")])], {"nvme": "unknown"}),
+        ([("unknown", [("nvme", "fail"), ("hdd", "unknown")])], {"nvme": "unknown", "hdd": "unknown"}),
         ([("pass", [("nvme", None)])], {"nvme": "unknown"}),
         ([("pass", [("nvme", "pass")]), ("fail", [("nvme", "fail")])], {"nvme": "fail"}),
         ([("pass", [("", "pass")])], {}),
@@ -60,6 +63,15 @@ def test_each_profile_has_the_worst_of_what_was_found_of_it(
     tmp_path: Path, tests: list[tuple[str, Judged]], verdicts: Mapping[str, str]
 ) -> None:
     assert profile_verdicts(run_of(tmp_path, *tests).tests) == verdicts
+
+
+def test_a_limit_that_is_not_why_a_test_is_unknown_leaves_all_its_profiles_unknown(tmp_path: Path) -> None:
+    example = ExampleRun(tmp_path)
+    example.start("tenancy/t::t", "share a drive")
+    example.write(replace(measured("tenancy/t::t", "hdd", "unknown"), reason="the interval straddles the limit"))
+    example.write(measured("tenancy/t::t", "nvme", "pass"))
+    example.finish("tenancy/t::t", "unknown", "product", "no steady state in 30 rounds")
+    assert profile_verdicts(read_run(example.close()).tests) == {"hdd": "unknown", "nvme": "unknown"}
 
 
 def test_every_view_of_a_run_has_them(tmp_path: Path) -> None:

@@ -73,6 +73,11 @@ def test_a_run_is_told_in_a_sentence(tmp_path: Path) -> None:
     assert said.startswith("FAIL: 5 of 10 tests passed, 1 failed, 1 not conclusive, 2 blocked, 1 skipped")
 
 
+def test_limits_that_are_held_against_nothing_are_not_said_to_be_missed(tmp_path: Path) -> None:
+    run = measured_run(tmp_path, "unknown", "the machine was busy")
+    assert run_sentence(run) == "UNKNOWN: 0 of 1 test passed, 1 not conclusive."
+
+
 def test_a_run_that_was_interrupted_says_so(tmp_path: Path) -> None:
     run = read_run(small_run(tmp_path))
     assert run.finished is not None
