@@ -122,15 +122,16 @@ class TraceMeter:
 
     def _add(self, frame: polars.DataFrame) -> None:
         times = frame["t_ns"].to_numpy()
-        late = int((times[1:] < times[:-1]).sum())
+        if self._start_ns is None:
+            self._start_ns = int(times.min())
+        # Late is what is earlier than any before, however many came late in a row.
+        latest = np.maximum.accumulate(np.append(self._start_ns + self._latest_ns, times[:-1]))
+        late = int((times < latest).sum())
         if late:
             frame = frame.sort("t_ns", maintain_order=True)
             times = frame["t_ns"].to_numpy()
-        if self._start_ns is None:
-            self._start_ns = int(times[0])
-        since_start = times - self._start_ns
-        self._out_of_order += late + int((since_start < self._latest_ns).sum())
-        since_start = np.maximum(since_start, self._latest_ns)
+        self._out_of_order += late
+        since_start = np.maximum(times - self._start_ns, self._latest_ns)
         self._latest_ns = int(since_start[-1])
         self._requests += frame.height
 

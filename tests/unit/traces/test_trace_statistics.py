@@ -161,6 +161,14 @@ def test_late_requests_are_counted_and_sorted_within_a_batch() -> None:
     assert any("2 requests out of order" in doubt for doubt in found.doubts)
 
 
+@pytest.mark.parametrize(
+    ("times", "late"), [([[9, 1, 2, 3]], 3), ([[9], [1, 2, 3]], 3), ([[9, 10], [11, 5]], 1), ([[5, 3, 4, 9]], 2)]
+)
+def test_every_request_that_is_earlier_than_one_before_is_late_once(times: list[list[int]], late: int) -> None:
+    found = measured([frame([(t_ns, R, 0, 512) for t_ns in batch]) for batch in times])
+    assert found.out_of_order == late
+
+
 def test_times_may_begin_below_zero() -> None:
     found = measured([frame([(-5 * S, R, 0, 512), (0, W, 0, 512)])])
     assert found.duration_s == 5
