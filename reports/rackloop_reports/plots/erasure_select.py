@@ -121,6 +121,15 @@ def _number(label: str) -> int:
     return int(label) if label.isdecimal() else 0
 
 
+def _finite(label: str) -> float | None:
+    """The number that a label is; None where it is none that an axis has."""
+    try:
+        value = float(label)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
 def _damage_words(labels: Mapping[str, str]) -> str:
     if labels["damage"] == "none":
         return "undamaged"
@@ -158,9 +167,12 @@ def _tails(test: TestRecord) -> list[TailCurve]:
     curves: dict[tuple[str, str], list[tuple[float, float | None, float, float | None]]] = {}
     limits: dict[tuple[str, str], list[LimitLine]] = {}
     for labels, samples in _taken(test, TAIL):
+        ph = _finite(labels["ph"])
+        if ph is None:
+            continue
         low, high = samples.quantile_ci95(0.5)
-        panel = f"{int(labels['sectors']):,} sectors, {labels['retry_ms']} ms a retry"
-        point = (float(labels["ph"]), low, samples.quantile(0.5), high)
+        panel = f"{_number(labels['sectors']):,} sectors, {labels['retry_ms']} ms a retry"
+        point = (ph, low, samples.quantile(0.5), high)
         curves.setdefault((panel, labels["read"]), []).append(point)
         limits.setdefault((panel, labels["read"]), []).extend(_limits(test, TAIL, labels))
     return [TailCurve(panel, read, points, limits[panel, read]) for (panel, read), points in curves.items()]

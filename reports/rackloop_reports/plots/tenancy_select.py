@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -79,10 +80,19 @@ def _shares(test: TestRecord) -> dict[str, list[TenantShare]]:
             together = tenant, _TOGETHER if meanwhile == _NOTHING else f"{_TOGETHER}, {meanwhile}"
             if {alone, together} <= bandwidths.keys():
                 served = bandwidths[alone], bandwidths[together]
-                weight, is_bounded = float(one.labels.get("weight", 1)), "demand" in one.labels
+                weight, is_bounded = _weight(one.labels.get("weight", "1")), "demand" in one.labels
                 share = TenantShare(_name(one), *served, f_util, weight, has_bounded_demand=is_bounded)
                 found.setdefault(meanwhile, []).append(share)
     return found
+
+
+def _weight(label: str) -> float:
+    """The weight that a label says; 1 where it is none."""
+    try:
+        weight = float(label)
+    except ValueError:
+        return 1.0
+    return weight if 0 < weight < math.inf else 1.0
 
 
 def _overall(test: TestRecord, meanwhile: str) -> list[tuple[str, Figured]]:

@@ -143,6 +143,27 @@ def run(tmp_path: Path) -> RunRecord:
     return read_run(example.close())
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "labels"),
+    [
+        ("remap.latency", -1.0, {"stack": "own"}),
+        ("tail.latency", 1.0, {"sectors": "many", "ph": "0.1", "retry_ms": "few", "read": "own"}),
+        ("tail.latency", 1.0, {"sectors": "10", "ph": "often", "retry_ms": "20", "read": "own"}),
+        ("tail.latency", 1.0, {"sectors": "10", "ph": "inf", "retry_ms": "20", "read": "own"}),
+        ("recovery.tried", 1.0, {"damage": "erased", "erased": "one", "units": "data", "phase": "before"}),
+    ],
+)
+def test_labels_and_values_of_a_test_of_ones_own_cost_no_report(
+    tmp_path: Path, name: str, value: float, labels: dict[str, str]
+) -> None:
+    example = ExampleRun(tmp_path)
+    example.start("own/t::t", "see")
+    example.measure("own/t::t", name, "s", [value] * 6, labels)
+    example.finish("own/t::t")
+    run = read_run(example.close())
+    assert len(RunPlots(run).plots_of(run.tests)) <= 1
+
+
 def test_every_test_has_the_plots_that_its_measurements_allow(run: RunRecord) -> None:
     gallery = RunPlots(run)
     names = [[plot.name for plot in gallery.plots_of([test])] for test in run.tests]

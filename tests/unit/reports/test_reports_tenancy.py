@@ -51,6 +51,20 @@ def test_a_share_stands_beside_its_ideal() -> None:
     assert bars == [pytest.approx([0.65, 0.95]), pytest.approx([1.15, 1.45])]
 
 
+@pytest.mark.parametrize("weight", ["heavy", "0", "nan", "inf"])
+def test_a_weight_that_is_none_counts_as_any_others(tmp_path: Path, weight: str) -> None:
+    example = ExampleRun(tmp_path)
+    example.start(TEST, "share a drive")
+    labels = {"tenant": "t1", "block": "4 KiB", "mix": "100/0", "outstanding": "32"}
+    example.write(measured("tenant.f_util", "1", 1.0, **labels, weight=weight))
+    for when in ("alone", "together"):
+        example.write(measured("tenant.bandwidth", "B/s", 4e8, **labels, when=when))
+    example.finish(TEST)
+    ((_, draw),) = tenancy_drawings(read_run(example.close()).tests[0], SOURCE)
+    _, right = draw().axes
+    assert right.get_ylabel() == "f-Util (ideal: 1)"
+
+
 def test_an_ideal_is_by_the_weight_of_a_tenant(tmp_path: Path) -> None:
     example = ExampleRun(tmp_path / "run")
     example.start(TEST, "share a drive")
