@@ -127,7 +127,7 @@ def _throughputs(axes: Axes, points: Sequence[ThroughputPoint], blocks: Sequence
 
 
 def _errors(bounded: Sequence[tuple[float, float | None, float | None]]) -> list[list[float]]:
-    """How far the intervals of values reach below and above them; nowhere at an end that is open."""
+    """The lengths of intervals below and above their values; 0 at an end that is open."""
     below = [value - low if low is not None else 0.0 for value, low, _ in bounded]
     above = [high - value if high is not None else 0.0 for value, _, high in bounded]
     return [below, above]
