@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rackloop.errors import BadInput, LabError, NotSupported
+from rackloop.errors import BadInput, LabError, NotSupported, ProductFailed
 from rackloop.lab import Lab
 from rackloop.parameters import choice, size, whole
 from rackloop.portmap import Full, PortMap
@@ -167,7 +167,10 @@ class Deployment:
         self._mark(wanted)
 
     def cut_power(self, what: str) -> None:
-        """Take the power of the switch, or of the switch and all servers, and give it back."""
+        """Take the power of the switch, or of the switch and all servers, and give it back.
+
+        Raises ProductFailed where the map is another then: a server that has lost its drives is no fault of the lab's.
+        """
         rack = self.rack
         ports = ["switch", *(f"server:{name}" for name in rack.lab.servers if what == "rack")]
         before = rack.fabric.live_map(rack.deadline()).pairs
@@ -180,6 +183,8 @@ class Deployment:
         for name in rack.lab.servers if what == "rack" else ():
             rack.bench.host(name).reconnect(rack.deadline(rack.lab.time_s("boot")))
         self.history.note(PowerCycled(self._now_s(), what, before.pairs, after.pairs))
+        if differ := set(before.pairs) ^ set(after.pairs):
+            raise ProductFailed(f"after the {what} had no power {len(differ)} pairs of the map differ")
         assert self.now is not None
         wrong = self._wrong_drives(self.now)
         self.measure("configuration.wrong_drives", len(wrong), configuration=self.now.name, after=what)
