@@ -40,12 +40,24 @@ _ROUNDS_BEFORE = 2
 
 @dataclass(frozen=True)
 class Cell:
-    """One figure of a matrix: what was measured at this block size and share of reads, and its limits."""
+    """One figure of a matrix: what was measured at this block size and share of reads, and its limits.
+
+    ``statistic`` is the one shown; limits of others are told with theirs.
+    """
 
     block_bytes: int
     read_percent: int
     value: float
     limits: Sequence[LimitLine] = ()
+    statistic: str = ""
+
+    @property
+    def bounds(self) -> list[str]:
+        """The limits in words."""
+        return [
+            limit.bound if self.statistic in {"", limit.statistic} else f"{limit.statistic} {limit.bound}"
+            for limit in self.limits
+        ]
 
 
 @dataclass(frozen=True)
@@ -238,7 +250,7 @@ def _table(axes: Axes, cells: Sequence[Cell], word: Callable[[float], str], *, i
             axes.text(column, row, word(float(value)), ha="center", va="center", fontsize=8.5, color=color)
     for cell in (cell for cell in cells if cell.limits):
         place = (mixes.index(cell.read_percent), blocks.index(cell.block_bytes))
-        _frame(axes, place, [limit.bound for limit in cell.limits])
+        _frame(axes, place, cell.bounds)
     axes.set_xticks(range(len(mixes)), [_mix(reads) for reads in mixes])
     axes.set_yticks(range(len(blocks)), [format_quantity(block, "B") for block in blocks])
     axes.set_xlabel("Reads/writes, %")

@@ -41,20 +41,21 @@ def characterize_drawings(test: TestRecord, source: Source) -> Iterator[Drawing]
     by_depth = any("outstanding" in measured.labels for measured in test.measured(UNSTEADY_IOPS, ("block", "mix")))
     iops, is_steady = _figures(test, IOPS, UNSTEADY_IOPS)
     if iops and not by_depth:
-        yield "IOPS by block size and mix", lambda: iops_matrix(_cells(test, iops, _mean), source, is_steady=is_steady)
+        matrix = _cells(test, iops, _mean, "mean")
+        yield "IOPS by block size and mix", lambda: iops_matrix(matrix, source, is_steady=is_steady)
     latency, is_calm = _figures(test, LATENCY, UNSTEADY_LATENCY)
     if latency and not by_depth:
         stalls = LONGEST if is_calm else UNSTEADY_LONGEST
         panels = [
-            ("Average", _cells(test, latency, _mean, ("mean", "p50"))),
-            ("99 %", _cells(test, latency, lambda samples: samples.quantile(0.99), ("p99", "p99.9", "p95", "max"))),
-            ("Longest", _cells(test, stalls, lambda samples: samples.maximum)),
+            ("Average", _cells(test, latency, _mean, "mean", ("mean", "p50"))),
+            ("99 %", _cells(test, latency, _p99, "p99", ("p99", "p99.9", "p95", "max"))),
+            ("Longest", _cells(test, stalls, lambda samples: samples.maximum, "max")),
         ]
         drawn = [panel for panel in panels if panel[1]]
         yield "Latency by block size and mix", lambda: latency_matrix(drawn, source, is_steady=is_calm)
     bandwidth, is_even = _figures(test, BANDWIDTH, UNSTEADY_BANDWIDTH)
     if bandwidth:
-        cells = [cell for name in (BANDWIDTH, UNSTEADY_BANDWIDTH) for cell in _cells(test, name, _mean)]
+        cells = [cell for name in (BANDWIDTH, UNSTEADY_BANDWIDTH) for cell in _cells(test, name, _mean, "mean")]
         is_even = is_even and not list(_taken(test, UNSTEADY_BANDWIDTH))
         yield "Sequential throughput", lambda: bandwidth_bars(cells, source, is_steady=is_even)
     if points := _demand(test):
@@ -114,15 +115,20 @@ def _limits(test: TestRecord, names: Iterable[str], labels: Mapping[str, str] = 
 
 
 def _cells(
-    test: TestRecord, name: str, statistic: Callable[[Distribution], float], limited: Collection[str] = ()
+    test: TestRecord,
+    name: str,
+    statistic: Callable[[Distribution], float],
+    named: str,
+    limited: Collection[str] = (),
 ) -> list[Cell]:
-    """The figures of a matrix, each with its limits; where there are ``limited`` statistics, with those alone."""
+    """The figures of a matrix, the statistic ``named`` so, with its limits; with those of ``limited`` ones alone."""
     return [
         Cell(
             parse_size(measured.labels["block"]),
             int(measured.labels["mix"].partition("/")[0]),
             statistic(samples_of(measured)),
             [limit for limit in limits_of(test, measured) if not limited or limit.statistic in limited],
+            named,
         )
         for measured in test.measured(name, ("block", "mix"))
     ]
@@ -147,3 +153,7 @@ def _demand(test: TestRecord) -> list[DemandPoint]:
 
 def _mean(samples: Distribution) -> float:
     return samples.mean
+
+
+def _p99(samples: Distribution) -> float:
+    return samples.quantile(0.99)

@@ -207,6 +207,12 @@ def test_a_limit_far_from_what_was_measured_is_named_at_the_edge() -> None:
     assert words(figure)[-1] == "limit of min: ≥ 1 ms ↓"
 
 
+def test_a_cell_says_of_which_statistic_a_limit_is_that_is_not_the_one_shown() -> None:
+    limits = [LimitLine("p99", 0.02), LimitLine("p95", 0.005)]
+    figure = plots.latency_matrix([("99 %", [Cell(4096, 0, 0.01, limits, "p99")])], SOURCE)
+    assert "≤ 20 ms\np95 ≤ 5 ms" in [text.get_text() for text in figure.axes[0].texts]
+
+
 def test_a_limit_a_little_beyond_is_brought_into_view() -> None:
     axes = Figure().subplots()
     axes.plot([0, 1], [1.0, 2.0])
