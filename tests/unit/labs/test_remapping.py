@@ -55,6 +55,7 @@ class Rack:
         self.order_of_acts: list[str] = []
         self.told: list[Collection[int]] = []
         self.overtaken = 0
+        self.forgets = False
 
     def announce(self, ports: Collection[int]) -> None:
         self.told.append(ports)
@@ -79,7 +80,11 @@ class Rack:
         return self.apply(staged.change, deadline)
 
     def live_map(self, _deadline: object) -> LiveMap:
-        return LiveMap(1, PortMap())
+        if self.forgets:
+            return LiveMap(1, PortMap())
+        joined = self.lab.baseline[SERVER].items()
+        pairs = ((self.lab.switch_port(SERVER, port), self.lab.where_is(drive)) for port, drive in joined)
+        return LiveMap(1, PortMap.of(pairs))
 
     def order(self, target: str, _expected: Expected, *, timeout_s: float) -> int:
         self.order_of_acts.append("order")
@@ -385,6 +390,17 @@ def test_a_read_that_was_wrong_outweighs_a_port_that_was_not_read() -> None:
     rack.verdicts = NONE
     remapping.check_all()
     assert (remapping.wrong, remapping.unread) == (12, 4)
+
+
+def test_a_map_that_the_switch_has_not_outweighs_a_port_that_was_not_read() -> None:
+    rack = Rack(verdicts=NONE)
+    rack.forgets = True
+    remapping = rack.remapping()
+    remapping.check_all()
+    assert (remapping.wrong, remapping.unread, remapping.map_wrong) == (0, 4, 4)
+    rack.forgets = False
+    with pytest.raises(LabError, match="not one read was answered"):
+        remapping.check_all()
 
 
 def test_a_port_that_is_checked_is_waited_for_as_long_as_its_drive_may_take() -> None:
