@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rackloop.errors import DeadlineExceeded, NotSupported
+from rackloop.errors import DeadlineExceeded, LabError, NotSupported
+from rackloop.measurement import Cause
 from rackloop.seed import stream
 from rackloop_oracles.recovery._damage_rounds import DamageRounds
 from rackloop_oracles.recovery._eraser import Eraser
@@ -56,6 +57,7 @@ class Campaign:
             result.doubts.append(f"not finished: {error}")
         except Exception as error:  # noqa: BLE001 - a checker that crashed knows nothing, whatever it crashed on
             result.doubts.append(f"the checker or what it asked failed: {type(error).__name__}: {error}")
+            result.cause_of_doubts = Cause.LAB if isinstance(error, LabError) else Cause.HARNESS
         self._conclude()
         return result
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from rackloop.measurement import Distribution, Measurement, Verdict, worst
+from rackloop.measurement import Cause, Distribution, Measurement, Verdict, worst
 from rackloop_oracles.recovery._patterns import Coverage, Damage, Mix
 from rackloop_oracles.recovery._verdicts import Judged, Outcome
 
@@ -128,8 +128,8 @@ class RecoveryResult:
     """The answer of a campaign to: is the data back, all of it, and is it the right data.
 
     ``failures`` are what the system did wrong, each naming a block, what was expected and what was found, 50 at most
-    and then how many more there were; ``doubts`` why the answer is not known. ``not_covered`` is what was not looked
-    at, or what the system does not promise, and makes no verdict.
+    and then how many more there were; ``doubts`` why the answer is not known, and ``cause_of_doubts`` whose fault that
+    is. ``not_covered`` is what was not looked at, or what the system does not promise, and makes no verdict.
     """
 
     system: str
@@ -143,6 +143,7 @@ class RecoveryResult:
     corrupted: int = 0
     corrupted_found: int = 0
     more_failures: int = 0
+    cause_of_doubts: Cause = Cause.TEST
 
     @property
     def verdict(self) -> Verdict:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rackloop.clock import Deadline, RealClock
-from rackloop.measurement import Verdict
+from rackloop.measurement import Cause, Verdict
 from rackloop_oracles.recovery import (
     BlocksUnreadable,
     BlockSystem,
@@ -345,7 +345,7 @@ def test_a_checker_that_crashes_is_unknown() -> None:
             raise KeyError("state")
 
     result = of_store(Crashes())
-    assert result.verdict is Verdict.UNKNOWN
+    assert (result.verdict, result.cause_of_doubts) == (Verdict.UNKNOWN, Cause.HARNESS)
     assert "KeyError: 'state'" in result.reasons[0]
 
 
