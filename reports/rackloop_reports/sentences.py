@@ -23,7 +23,7 @@ def verdict_sentence(test: TestRecord, *, is_simulated: bool) -> str:
     kept = len(limited) - len(missed) - len(doubtful)
     parts = []
     if missed:
-        parts.append(f"{counted(len(missed), 'limit')} missed{_listed(missed, test)}")
+        parts.append(f"{counted(len(missed), 'limit')} {missed_word(test.verdict)}{_listed(missed, test)}")
     if doubtful:
         parts.append(f"{counted(len(doubtful), 'limit')} not decided{_listed(doubtful, test)}")
     if kept:
@@ -31,6 +31,11 @@ def verdict_sentence(test: TestRecord, *, is_simulated: bool) -> str:
     if not limited:
         parts.append("no limits")
     return f"{_verdict_words(test, is_simulated=is_simulated)}: {'; '.join(parts)}."
+
+
+def missed_word(verdict: Verdict) -> str:
+    """The word for limits that were missed in a test with this verdict: of one that is no fail they prove nothing."""
+    return "missed" if verdict is Verdict.FAIL else "missed but held against nothing"
 
 
 def run_sentence(run: RunRecord) -> str:

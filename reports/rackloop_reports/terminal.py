@@ -14,6 +14,7 @@ from rackloop.measurement import Verdict
 from rackloop.units import counted, format_duration
 from rackloop_reports.formatting import cause_text, is_test, limit_text, measure_text, value_text
 from rackloop_reports.reasons import in_full, reasons
+from rackloop_reports.sentences import missed_word
 from rackloop_reports.summary import MeasurementSummary, Summary, TestSummary
 
 _STYLES = {
@@ -122,7 +123,8 @@ def _in_short(test: TestSummary, *, is_simulated: bool) -> str:
     if test.verdict in {Verdict.SKIPPED, Verdict.BLOCKED}:
         return _with_cause(test, test.reason or "", is_simulated=is_simulated)
     verdicts = [measured.verdict for measured in test.measurements if measured.verdict]
-    counts = [(verdicts.count(Verdict.FAIL), "missed"), (verdicts.count(Verdict.UNKNOWN), "unknown")]
+    missed, unknown = verdicts.count(Verdict.FAIL), verdicts.count(Verdict.UNKNOWN)
+    counts = [(missed, missed_word(test.verdict)), (unknown, "unknown")]
     said = [f"{counted(number, 'limit')} {what}" for number, what in counts if number]
     if kept := verdicts.count(Verdict.PASS):
         said.append(f"{kept} kept" if said else f"{counted(kept, 'limit')} kept")

@@ -76,6 +76,8 @@ def test_a_run_is_told_in_a_sentence(tmp_path: Path) -> None:
 def test_limits_that_are_held_against_nothing_are_not_said_to_be_missed(tmp_path: Path) -> None:
     run = measured_run(tmp_path, "unknown", "the machine was busy")
     assert run_sentence(run) == "UNKNOWN: 0 of 1 test passed, 1 not conclusive."
+    said = verdict_sentence(run.tests[0], is_simulated=True)
+    assert said.startswith("UNKNOWN: 1 limit missed but held against nothing: stall (drive=missed) p50 2 s")
 
 
 def test_a_run_that_was_interrupted_says_so(tmp_path: Path) -> None:
