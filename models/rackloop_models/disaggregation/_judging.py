@@ -13,7 +13,7 @@ from rackloop_models.disaggregation._history import History
 class Judgement:
     """The result of a rule on a history: how often it could have been broken, and a sentence for each time it was.
 
-    ``unsure`` has a sentence for each time of which that cannot be said.
+    ``unsure`` has a sentence for each time of which that cannot be said. ``has_crashed``: the rule itself failed.
     """
 
     rule: str
@@ -21,6 +21,7 @@ class Judgement:
     seen: int
     broken: tuple[str, ...] = ()
     unsure: tuple[str, ...] = ()
+    has_crashed: bool = False
 
     @property
     def reason(self) -> str:
@@ -50,7 +51,7 @@ def judged(rules: Iterable[tuple[str, Rule]], history: History) -> list[Judgemen
             found = rule(history)
         except Exception as error:  # noqa: BLE001 - a crashed oracle is unknown, whatever it crashed on
             why = f"the rule itself failed: {error!r}"
-            judgements.append(Judgement(name, Verdict.UNKNOWN, 0, unsure=(why,)))
+            judgements.append(Judgement(name, Verdict.UNKNOWN, 0, unsure=(why,), has_crashed=True))
             continue
         is_sure = found.seen and not found.unsure
         verdict = Verdict.FAIL if found.broken else Verdict.PASS if is_sure else Verdict.UNKNOWN
