@@ -82,7 +82,8 @@ class CurvePoint:
 class Admission:
     """Tenants of a class of objectives: how many were admitted, and the refusal of one more.
 
-    ``readers_p95_us`` is the 95th percentile of all their reads together, and ``worst_p95_us`` the worst tenant's.
+    ``readers_p95_us`` is the 95th percentile of all their reads together, and ``worst_p95_us`` the worst tenant's, None
+    where one of them was served no read.
     """
 
     p95_us: float
@@ -94,8 +95,10 @@ class Admission:
 
     @property
     def is_kept(self) -> bool | None:
-        """Whether every admitted tenant had its objective; None where none was admitted."""
-        return None if self.worst_p95_us is None else self.worst_p95_us <= self.p95_us
+        """Whether every admitted tenant had its objective; None where no read of any was measured."""
+        if self.readers_p95_us is None:
+            return None
+        return self.worst_p95_us is not None and self.worst_p95_us <= self.p95_us
 
 
 def p95_by_mix(

@@ -94,8 +94,8 @@ def claims(found: Measured) -> tuple[Claim, ...]:
 
 
 def _told(one: Admission) -> str:
-    worst_ms, bound_ms = (one.worst_p95_us or 0.0) / 1e3, one.p95_us / 1e3
-    return f"{one.admitted} readers of 20 K at {bound_ms:g} ms: worst {worst_ms:.2g} ms"
+    worst = "was served none" if one.worst_p95_us is None else f"{one.worst_p95_us / 1e3:.2g} ms"
+    return f"{one.admitted} readers of 20 K at {one.p95_us / 1e3:g} ms: worst {worst}"
 
 
 def wire_gigabits_per_s(requests_per_s: float, request_bytes: int) -> float:

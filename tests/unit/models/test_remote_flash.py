@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rackloop_models.remote_flash import (
@@ -106,6 +108,15 @@ def test_claims_agree_or_differ_by_the_figures() -> None:
     assert differs["p95 of 4 KiB reads at 400 K IOPS"] is False
     assert differs["4 KiB reads on four cores"] is False
     assert differs["objectives of 5 to 10 ms are kept"] is False
+
+
+def test_an_objective_is_not_kept_where_an_admitted_reader_was_served_nothing() -> None:
+    starved = Admission(5000, 20, "CANTMEETSLO", 900.0, None, 0.0)
+    refused = Admission(5000, 0, "CANTMEETSLO", None, None, 0.0)
+    assert (starved.is_kept, refused.is_kept) == (False, None)
+    found = {one.claim: one for one in claims(replace(measured(), admissions=[starved]))}
+    claim = found["objectives of 5 to 10 ms are kept"]
+    assert (claim.agrees, claim.ours) == (False, "20 readers of 20 K at 5 ms: worst was served none")
 
 
 def test_what_the_model_was_given_is_no_agreement() -> None:
