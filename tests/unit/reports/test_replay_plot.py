@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from rackloop.measurement import Distribution
 from rackloop.record import IoSeries, Measured
 from rackloop_reports.plot_selection import RunPlots
+from rackloop_reports.plots import Replayed, Source, replay_fidelity
 from rackloop_reports.record import TestRecord, read_run
 from tests.unit.reports.example_stream import smoke_run
 
@@ -58,3 +62,12 @@ def test_a_replay_has_one_plot_however_many_limits_its_lateness_had(tmp_path: Pa
 
 def test_a_test_without_the_series_of_a_replay_has_none(tmp_path: Path) -> None:
     assert not [name for name in names(replace(REPLAY, series=REPLAY.series[2:]), tmp_path) if "Replay" in name]
+
+
+@pytest.mark.parametrize(("requests", "claimed"), [(368, ["median", "p99"]), (367, ["median"]), (5, [])])
+def test_a_quantile_of_the_lateness_is_claimed_where_the_requests_carry_it(requests: int, claimed: list[str]) -> None:
+    late = Distribution.of(number * 1e-3 for number in range(requests))
+    replayed = Replayed([(0, 1.0)], [(0, 1.0)], [(0, 1e-3)], late, "rackd")
+    figure = replay_fidelity(replayed, Source("replay", "mock (simulated)", 1, is_simulated=True))
+    words = [text.get_text().split()[0] for axes in figure.axes for text in axes.texts]
+    assert words == claimed
