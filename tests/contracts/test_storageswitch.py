@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
+import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -254,6 +255,20 @@ def test_a_drive_that_hangs_does_not_stop_the_other(tmp_path: Path) -> None:
             pause.resume()
             for _ in range(300):
                 assert a.reply(4096)[1] == 0
+
+
+def test_a_request_that_is_held_leaves_the_other_connection_to_others(tmp_path: Path) -> None:
+    held = tmp_path / "held"
+    os.mkfifo(held)
+    pread = f"pread=test $4 = 4096 && read _ < {held}; head -c $3 /dev/zero"
+    server = ["eval", "thread_model=echo parallel", "can_multi_conn=exit 0", f"get_size=echo {SIZE}", pread]
+    # Closed at last, which lets go of what is held.
+    with held.open("r+b", buffering=0), serving_unix(tmp_path / "upstream.sock", server) as path:
+        drive = {"kind": "nbd", "uri": f"nbd+unix:///?socket={path}", "connections": 2, "depth": 1}
+        with running_switch(two_tenants(drive=drive)) as switch, NbdWire(switch.nbd, "a") as a:
+            a.send(0, 4096, 512)
+            for number in range(50):
+                assert a.read(number * 8192, 512) == (0, bytes(512))
 
 
 def test_waiting_for_a_free_connection_is_not_the_latency_of_the_drive(tmp_path: Path) -> None:

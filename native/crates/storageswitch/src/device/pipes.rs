@@ -34,8 +34,10 @@ pub struct Pipes {
     connected: Mutex<Vec<Client<Body>>>,
     live: AtomicUsize,
     waiting: Mutex<VecDeque<Work>>,
-    /// Signalled when a request waits, and when a connection has room again or broke.
-    changed: Condvar,
+    /// Signalled when a request waits: only who can take it hears, so that one that is woken does.
+    came: Condvar,
+    /// Signalled when a connection has room again or broke.
+    freed: Condvar,
 }
 
 /// The requests in flight on a connection, with the times they were sent; `None` once it broke.
@@ -91,7 +93,8 @@ impl Pipes {
             live: AtomicUsize::new(connected.len()),
             connected: Mutex::new(connected),
             waiting: Mutex::default(),
-            changed: Condvar::new(),
+            came: Condvar::new(),
+            freed: Condvar::new(),
         })
     }
 
@@ -134,11 +137,11 @@ impl Pipes {
         loop {
             let mut waiting = self.waiting.lock();
             while waiting.is_empty() {
-                self.changed.wait(&mut waiting);
+                self.came.wait(&mut waiting);
             }
             drop(waiting);
             // It may have been the only one to be woken: a connection that works need not wait for this one.
-            self.changed.notify_all();
+            self.came.notify_all();
             let client = Client::connect(&self.uri).ok();
             // Another export in its place is not the drive.
             let client = client.filter(|client| client.export() == self.export);
@@ -183,12 +186,14 @@ impl Pipes {
     fn next(&self, line: &Line) -> Option<Work> {
         let mut waiting = self.waiting.lock();
         loop {
-            if line.load()? < self.depth {
-                if let Some(work) = waiting.pop_front() {
-                    return Some(work);
-                }
+            if line.load()? >= self.depth {
+                self.freed.wait(&mut waiting);
+                continue;
             }
-            self.changed.wait(&mut waiting);
+            if let Some(work) = waiting.pop_front() {
+                return Some(work);
+            }
+            self.came.wait(&mut waiting);
         }
     }
 
@@ -225,7 +230,9 @@ impl Pipes {
     fn wake_senders(&self) {
         // The lock orders this after a sender's last look.
         drop(self.waiting.lock());
-        self.changed.notify_all();
+        self.freed.notify_all();
+        // The sender of a connection that broke may have had room.
+        self.came.notify_all();
     }
 }
 
@@ -238,8 +245,8 @@ impl Device for Pipes {
         let count = work.len();
         self.waiting.lock().extend(work.drain(..));
         match count {
-            1 => drop(self.changed.notify_one()),
-            _ => drop(self.changed.notify_all()),
+            1 => drop(self.came.notify_one()),
+            _ => drop(self.came.notify_all()),
         }
     }
 
