@@ -212,7 +212,9 @@ def test_failed_reads_are_counted_with_their_cause(probe: RackProbe, tmp_path: P
         found = probe.verify(device, EXPECTED, soon(), sectors=4, block_bytes=SECTOR_BYTES)
     assert found.unreadable_sectors == 4
     assert not found.is_right
-    assert "Input/output error" in found.unreadable[0].error
+    [range_] = found.unreadable
+    assert (range_.lba, range_.sectors) == (0, 4)
+    assert "Input/output error" in range_.error
 
 
 def test_a_failed_write_is_the_targets_failure(probe: RackProbe, tmp_path: Path) -> None:

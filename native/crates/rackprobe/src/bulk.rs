@@ -1,6 +1,6 @@
 //! Bulk writes and verification of identified sectors at a queue depth.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use blockdev::Buffer;
 use nbd::Patience;
@@ -13,6 +13,9 @@ use crate::failure::Failure;
 use crate::io::{Access, Broken, Done, Request};
 use crate::tally::Tally;
 use crate::target::Target;
+
+/// Maximum number of ranges that are described one by one.
+const MOST_RANGES: usize = 1000;
 
 /// `rackprobe write`.
 pub fn write(args: &WriteArgs) -> Result<Value, Failure> {
@@ -73,8 +76,7 @@ pub fn verify(args: &VerifyArgs) -> Result<(Value, bool), Failure> {
     args.range.check(&target)?;
     let start_ns = now_ns();
     let mut tally = Tally::default();
-    let mut unreadable = Vec::new();
-    let mut unreadable_sectors = 0;
+    let mut unreadable = Unreadable::default();
     let request = |lba: u64, buffer| Request::Read(lba * SECTOR_BYTES as u64, buffer);
     for_each_block(
         &mut target,
@@ -85,11 +87,7 @@ pub fn verify(args: &VerifyArgs) -> Result<(Value, bool), Failure> {
             let block = done.buffer.as_ref().map_or(&[][..], AsRef::as_ref);
             match &done.result {
                 Ok(()) => tally.add(&Tally::of_block(block, lba, &expected)),
-                Err(error) => {
-                    let sectors = block.len() / SECTOR_BYTES;
-                    unreadable_sectors += sectors;
-                    unreadable.push(json!({"lba": lba, "sectors": sectors, "error": error}));
-                }
+                Err(error) => unreadable.add(lba, (block.len() / SECTOR_BYTES) as u64, error),
             }
             true
         },
@@ -100,12 +98,50 @@ pub fn verify(args: &VerifyArgs) -> Result<(Value, bool), Failure> {
         "start_lba": args.range.start_lba,
         "verdicts": tally.verdicts(),
         "offenders": tally.offenders(),
-        "unreadable_sectors": unreadable_sectors,
-        "unreadable": unreadable,
+        "unreadable_sectors": unreadable.sectors,
+        "unreadable": unreadable.ranges(),
         "bytes": args.range.bytes(),
         "elapsed_ns": elapsed_ns,
     });
     Ok((result, tally.of(Verdict::Right) == args.range.sectors))
+}
+
+/// Sectors that could not be read. Neighbours with one cause are one range: a drive that answers nothing has few.
+#[derive(Default)]
+struct Unreadable {
+    sectors: u64,
+    /// By their first sectors, the count and the cause of each.
+    ranges: BTreeMap<u64, (u64, String)>,
+}
+
+impl Unreadable {
+    fn add(&mut self, lba: u64, sectors: u64, error: &str) {
+        self.sectors += sectors;
+        let (mut begin, mut end) = (lba, lba + sectors);
+        let before = self.ranges.range(..lba).next_back();
+        if let Some((&first, (count, cause))) = before {
+            if first + count == lba && cause == error {
+                begin = first;
+            }
+        }
+        if self
+            .ranges
+            .get(&end)
+            .is_some_and(|(_, cause)| cause == error)
+        {
+            end += self.ranges.remove(&end).map_or(0, |(count, _)| count);
+        }
+        if begin < lba || self.ranges.len() < MOST_RANGES {
+            self.ranges.insert(begin, (end - begin, error.to_owned()));
+        }
+    }
+
+    fn ranges(&self) -> Vec<Value> {
+        let ranges = self.ranges.iter();
+        ranges
+            .map(|(lba, (sectors, error))| json!({"lba": lba, "sectors": sectors, "error": error}))
+            .collect()
+    }
 }
 
 /// Keep `depth` blocks of the range in flight. `request` makes each request of a block's address and a buffer,
@@ -163,4 +199,34 @@ fn flush(target: &mut Target) -> Result<(), Failure> {
         .map_err(|error| error.to_string())
         .and_then(|done| done.map_or(Ok(()), |done| done.result));
     result.map_err(|error| Failure::Target(format!("{}: the flush failed: {error}", target.name())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unreadable_neighbours_with_one_cause_are_one_range() {
+        let mut unreadable = Unreadable::default();
+        for lba in [4, 0, 8, 2, 10, 6] {
+            unreadable.add(lba, 2, if lba < 8 { "gone" } else { "bad" });
+        }
+        let range = |lba, sectors, error| json!({"lba": lba, "sectors": sectors, "error": error});
+        let expected = [range(0, 8, "gone"), range(8, 4, "bad")];
+        assert_eq!(
+            (unreadable.sectors, unreadable.ranges()),
+            (12, expected.into())
+        );
+    }
+
+    #[test]
+    fn ranges_have_a_limit_and_sectors_are_counted_beyond_it() {
+        let mut unreadable = Unreadable::default();
+        for number in 0..2 * MOST_RANGES as u64 {
+            unreadable.add(2 * number, 1, "bad");
+        }
+        unreadable.add(1, 1, "bad");
+        assert_eq!(unreadable.ranges().len(), MOST_RANGES - 1);
+        assert_eq!(unreadable.sectors, 2 * MOST_RANGES as u64 + 1);
+    }
 }
