@@ -20,6 +20,7 @@ impl Hdd {
             Kind::Trim => {
                 self.overwrite(start, end, now_ns);
                 self.cache.remove(start, end);
+                self.fill_cache(now_ns);
                 self.media.trim(start, end);
                 self.idle_since_ns = self.idle_since_ns.max(Some(now_ns));
                 self.port.complete(request.ticket, now_ns, None);
@@ -63,8 +64,8 @@ impl Hdd {
             self.queue.push(entry);
         } else {
             self.blocked.push_back(entry);
-            self.fill_cache(now_ns);
         }
+        self.fill_cache(now_ns);
     }
 
     fn entry(&self, request: Request, now_ns: u64) -> Entry {

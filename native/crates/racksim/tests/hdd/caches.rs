@@ -208,3 +208,24 @@ fn trimmed_and_sanitized_data_needs_no_media() {
     disk.hdd.sanitize(disk.now_ns);
     assert_eq!(disk.latency_ns(Kind::Flush, 0, 0), 50_000);
 }
+
+#[test]
+fn a_write_that_waits_for_room_has_it_once_what_filled_the_cache_is_not_needed_any_more() {
+    for (kind, fua) in [(Kind::Trim, false), (Kind::Write, true)] {
+        let small = HddParameters {
+            write_cache_kib: 64,
+            ..parameters()
+        };
+        let mut disk = Disk::new(small, 8 * GIB);
+        disk.latency_ns(Kind::Write, 0, 64 * KIB);
+        // The arm is busy with the read while the write waits and the cache is emptied.
+        let read = disk.request(Kind::Read, 4 * GIB, 64 * KIB);
+        let write = disk.request(Kind::Write, GIB, 4 * KIB);
+        let mut last = disk.request(kind, 0, 64 * KIB);
+        last.fua = fua;
+        for request in [read, write, last] {
+            disk.hdd.submit(&request, disk.now_ns);
+        }
+        assert_eq!(disk.wait(3).len(), 3);
+    }
+}
