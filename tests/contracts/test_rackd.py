@@ -12,8 +12,9 @@ import pytest
 
 from rackloop.clock import Deadline
 from tests.deadlines import CLOCK
-from tests.nbd_wire import EIO, READ, WRITE
+from tests.nbd_wire import EIO, FUA, READ, WRITE
 from tests.rack_session import SLOW_S, Rack, Start, mark_drives, pattern
+from tests.rackd_process import drive
 
 
 @pytest.fixture
@@ -55,6 +56,18 @@ def test_what_rackd_was_late_by_reaches_to_the_answers_that_it_gave_late(start: 
     online_ns = {record["due_ns"] for record in rack.records_until_settled() if record["event"] == "online"}
     assert len(online_ns) == 1
     rack.wait_late(max(answered_ns) - online_ns.pop())
+
+
+def test_the_first_answer_is_that_of_a_write_that_was_flushed_to_a_file(start: Start) -> None:
+    rack = start(drives=[drive(1, backing={"kind": "file", "path": "d01.img"})])
+    with rack.open_export("srv1.p0") as wire:
+        written = wire.send(WRITE, 8192, 4096, pattern(9), flags=FUA)
+        rack.wait_held(1)
+        rack.map((1, 101))
+        assert wire.reply() == (written, 0, b"")
+        assert wire.read(0, 512) == (0, bytes(512))
+    answered = rack.wait_for("answered")
+    assert (answered["kind"], answered["offset"], answered["length"]) == ("write", 8192, 4096)
 
 
 def test_no_request_begun_after_a_map_change_reaches_the_old_drive(rack: Rack) -> None:

@@ -187,23 +187,30 @@ impl IoPath {
         *waits = opening;
     }
 
-    /// Log an answered request that took `service_ns` in the drive, if it is the first.
-    fn note_answer(&self, io: &Io, is_good: bool, service_ns: u64) {
+    /// The opening whose first answer this is, if it is one. The caller holds the route.
+    fn first_answer(&self) -> Option<Opening> {
         if !self.is_fresh.load(Ordering::Acquire) {
-            return;
+            return None;
         }
-        let t_ns = now_ns();
         let opening = self.opening.lock().take();
         self.is_fresh.store(false, Ordering::Release);
-        let Some(Opening {
+        opening
+    }
+
+    /// Log an answered request that took `service_ns` in the drive, if it is the first.
+    fn note_answer(&self, io: &Io, is_good: bool, service_ns: u64) {
+        if let Some(opening) = self.first_answer().filter(|_| is_good) {
+            self.tell_answer(opening, io, service_ns);
+        }
+    }
+
+    fn tell_answer(&self, opening: Opening, io: &Io, service_ns: u64) {
+        let Opening {
             t_ns: online_ns,
             attach,
-        }) = opening.filter(|_| is_good)
-        else {
-            return;
-        };
+        } = opening;
         self.shared.truth.write(Record {
-            t_ns,
+            t_ns: now_ns(),
             what: What::Answered {
                 attach: Attach {
                     due_ns: Some(online_ns + service_ns),
@@ -307,15 +314,33 @@ impl IoPath {
     }
 
     /// Answer a request whose data has moved, or could not be moved.
-    fn moved(&self, drive: &Arc<Drive>, pending: Pending, result: Result<(), u32>, took: Took) {
+    fn moved(
+        self: &Arc<Self>,
+        drive: &Arc<Drive>,
+        pending: Pending,
+        result: Result<(), u32>,
+        took: Took,
+    ) {
         drive.recording.note(&pending.job.io, pending.came_ns);
         self.conclude(drive, pending, result, took);
     }
 
-    fn conclude(&self, drive: &Arc<Drive>, pending: Pending, result: Result<(), u32>, took: Took) {
+    fn conclude(
+        self: &Arc<Self>,
+        drive: &Arc<Drive>,
+        pending: Pending,
+        result: Result<(), u32>,
+        took: Took,
+    ) {
         let (io, manner) = (pending.job.io, pending.job.manner);
         if result.is_ok() && needs_flush(&io, manner) && drive.is_on_file() {
-            self.shared.flusher.flush(drive.clone(), pending);
+            let (path, opening) = (self.clone(), self.first_answer());
+            let told = move |is_good| {
+                if let Some(opening) = opening.filter(|_| is_good) {
+                    path.tell_answer(opening, &io, took.service_ns);
+                }
+            };
+            self.shared.flusher.flush(drive.clone(), pending, told);
         } else {
             pending.answer(result);
             self.note_answer(&io, result.is_ok(), took.service_ns);
