@@ -18,7 +18,7 @@ from rackloop.seed import stream
 from tests import nbd_wire
 from tests.nbd_wire import EINVAL, ENOSPC, NbdWire, info_data
 from tests.rack_session import SLOW_S, Rack, Start
-from tests.rackd_process import drive, small_rack
+from tests.rackd_process import drive, running_rackd, small_rack, tell
 
 LARGEST = 64 << 20
 
@@ -208,6 +208,16 @@ def test_records_that_find_no_room_are_counted(start: Start) -> None:
     assert stats["truth_lost"] > 0
     # What is lost to the file is heard by those who follow it.
     assert rack.map((1, 102)) == 3
+
+
+@pytest.mark.parametrize("cut", ["", '{"t_ns":2,"event":"ann', '{"t_ns":2,"event":"announce","ports":[' + "1," * 9000])
+def test_a_record_that_was_cut_off_does_not_spoil_the_next(tmp_path: Path, cut: str) -> None:
+    whole = {"t_ns": 1, "event": "announce", "ports": [1]}
+    (tmp_path / "truth.jsonl").write_text(f"{json.dumps(whole)}\n{cut}")
+    with running_rackd(tmp_path) as rackd:
+        tell(rackd, "settle")
+        first, second, *_ = rackd.truth()
+    assert (first, second["event"]) == (whole, "executed")
 
 
 def refusal(tmp_path: Path, config: object, *options: str) -> str:

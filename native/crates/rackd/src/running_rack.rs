@@ -1,7 +1,6 @@
 //! The running rack: the state machine, the I/O paths, and the drives.
 
 use std::collections::HashMap;
-use std::fs::OpenOptions;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -21,7 +20,7 @@ use crate::drive_config::DriveConfig;
 use crate::flusher::Flusher;
 use crate::io_path::{HeldCounts, IoPath, Mover, Opening, Queued, Route, Shared, TimerEntry};
 use crate::saved;
-use crate::truth::TruthLog;
+use crate::truth::{self, TruthLog};
 use daemon::Timer;
 
 /// The state machine and its next timer alarm.
@@ -76,11 +75,7 @@ impl RunningRack {
     pub fn start(config: &Config) -> Result<Arc<Self>, ConfigError> {
         let truth_path = config.truth_path();
         let saved = saved::load(config)?;
-        let file = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(&truth_path);
-        let file = file
+        let file = truth::open(&truth_path)
             .map_err(|error| ConfigError(format!("truth_log {}: {error}", truth_path.display())))?;
         let truth = TruthLog::start(file);
         let drives = start_drives(config, &truth)?;

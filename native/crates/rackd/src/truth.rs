@@ -1,8 +1,10 @@
 //! The truth log: one thread writes records to the file and to subscribers.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{channel, sync_channel, Sender, SyncSender};
 use std::sync::Arc;
@@ -14,6 +16,9 @@ use racksim::{Record, What};
 
 /// Maximum lag of a subscriber in records, beyond which it is disconnected.
 const SUBSCRIBER_LAG: usize = 100_000;
+
+/// Bytes that are read at once in search of the last whole record.
+const PIECE_BYTES: usize = 4096;
 
 enum Message {
     Record(Record),
@@ -148,6 +153,39 @@ impl TruthLog {
     fn send(&self, message: Message) {
         drop(self.inbox.put([message]));
     }
+}
+
+/// Open the file at `path`, to be written on. The part of a record at its end, as a rackd that was killed leaves it, is
+/// cut off: the next record would follow it in the same line.
+///
+/// # Errors
+/// As the file system has them.
+pub fn open(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .read(true)
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    let bytes = file.metadata()?.len();
+    let mut piece = [0; PIECE_BYTES];
+    let mut whole = bytes;
+    while whole > 0 {
+        let start = whole.saturating_sub(PIECE_BYTES as u64);
+        let piece = &mut piece[..(whole - start) as usize];
+        file.read_exact_at(piece, start)?;
+        let last = piece.iter().rposition(|&byte| byte == b'\n');
+        whole = start + last.map_or(0, |at| at as u64 + 1);
+        if last.is_some() {
+            break;
+        }
+    }
+    if whole < bytes {
+        file.set_len(whole)?;
+    }
+    Ok(file)
 }
 
 /// The file, truncated after a failed write so that it holds only whole records.
