@@ -26,8 +26,9 @@ fn found_in<'a>(folder: &Path, path: &'a str) -> Cow<'a, str> {
         .filter_map(|name| name.into_string().ok())
         .filter(|name| begins(name, port) && !is_partition(name))
         .collect();
-    // An ATA disk has two names, of which the shorter one was there first.
-    disks.sort_unstable_by_key(String::len);
+    // An ATA disk has two names, of which the shorter one was there first. Of several namespaces it is the first one,
+    // at each opening.
+    disks.sort_unstable_by(|one, other| (one.len(), one).cmp(&(other.len(), other)));
     match disks.first() {
         Some(name) => folder.join(name).to_string_lossy().into_owned().into(),
         None => path.into(),
@@ -131,6 +132,18 @@ mod tests {
             found("pci-0000:00:1f.2-ata-1", &["pci-0000:00:1f.2-ata-10"]),
             "pci-0000:00:1f.2-ata-1"
         );
+    }
+
+    #[test]
+    fn of_several_namespaces_the_first_is_found_however_the_folder_lists_them() {
+        let names: Vec<_> = (1..=9)
+            .map(|number| format!("pci-0000:02:00.0-nvme-{number}"))
+            .collect();
+        let mut names: Vec<_> = names.iter().map(String::as_str).collect();
+        for _ in 0..names.len() {
+            assert_eq!(found("pci-0000:02:00.0", &names), "pci-0000:02:00.0-nvme-1");
+            names.rotate_left(1);
+        }
     }
 
     #[test]
