@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,12 @@ def test_bad_input_is_named(executor: LocalExecutor, drive: Path, arguments: lis
     done = run(executor, *(argument.replace("{drive}", str(drive)) for argument in arguments))
     assert (done.status, done.stdout) == (2, "")
     assert said in done.stderr
+
+
+def test_an_interval_that_never_ends_is_not_told(executor: LocalExecutor, drive: Path) -> None:
+    done = run(executor, "watch", str(drive), "--serial=A", f"--interval-ms={2**64 - 1}", "--duration-ms=1")
+    events = [json.loads(line)["event"] for line in done.stdout.splitlines()]
+    assert (done.status, events) == (0, ["ready", "result"])
 
 
 @pytest.mark.parametrize(

@@ -60,13 +60,11 @@ pub fn run(args: &WatchArgs) -> Result<(), Failure> {
             seed: args.seed.or(args.write.then_some(0)),
         },
         stop: stop_on_quit(),
-        end_ns: args.duration_ms.map_or(u64::MAX, |ms| {
-            start_ns.saturating_add(ms.saturating_mul(NS_PER_MS))
-        }),
+        end_ns: args.duration_ms.map_or(u64::MAX, |ms| after(start_ns, ms)),
         submitted: 0,
         whole: Record::new(),
         interval: Record::new(),
-        interval_end_ns: start_ns + args.interval_ms * NS_PER_MS,
+        interval_end_ns: after(start_ns, args.interval_ms),
     };
     emit(&identified(json!({"event": "ready", "t_ns": start_ns})));
     let ended = watch.go_on();
@@ -80,6 +78,11 @@ pub fn run(args: &WatchArgs) -> Result<(), Failure> {
     result["bins_ns"] = json!(watch.whole.bins_ns());
     emit(&result);
     ended.map_err(|error| Failure::Target(format!("{}: {error}", args.target)))
+}
+
+/// So many milliseconds after a time; those that the clock never reaches are its last.
+fn after(at_ns: u64, ms: u64) -> u64 {
+    at_ns.saturating_add(ms.saturating_mul(NS_PER_MS))
 }
 
 /// A flag that `quit` and the end of standard input set: a watch does not outlive its parent. Clock readings are answered.
@@ -165,8 +168,7 @@ impl Watch<'_> {
                 return Ok(Some(done));
             }
             if !self.goes_on() {
-                give_up_ns = give_up_ns
-                    .min(look_ns.saturating_add(self.args.drain_ms.saturating_mul(NS_PER_MS)));
+                give_up_ns = give_up_ns.min(after(look_ns, self.args.drain_ms));
             }
             if look_ns >= give_up_ns {
                 return Ok(None);
@@ -194,7 +196,7 @@ impl Watch<'_> {
             interval["t_ns"] = json!(now_ns);
             interval["in_flight"] = json!(self.submitted - self.whole.completed());
             emit(&interval);
-            self.interval_end_ns = now_ns + self.args.interval_ms * NS_PER_MS;
+            self.interval_end_ns = after(now_ns, self.args.interval_ms);
         }
         now_ns < self.end_ns && !self.stop.load(Ordering::Relaxed)
     }
