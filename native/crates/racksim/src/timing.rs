@@ -23,7 +23,7 @@ impl Timing {
         match self {
             Self::Ideal {} => Ok(()),
             Self::Ssd(parameters) => parameters.check(bytes),
-            Self::Hdd(parameters) => parameters.check(),
+            Self::Hdd(parameters) => parameters.check(bytes),
         }
     }
 

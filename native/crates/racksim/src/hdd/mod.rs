@@ -99,7 +99,7 @@ impl Hdd {
     /// If the parameters do not pass [`HddParameters::check`], or there is not even one sector.
     #[must_use]
     pub fn new(parameters: HddParameters, bytes: u64, sector_bytes: u32, seed: u64) -> Self {
-        if let Err(problem) = parameters.check() {
+        if let Err(problem) = parameters.check(bytes) {
             panic!("{problem}");
         }
         assert!(

@@ -6,6 +6,9 @@ use serde::Deserialize;
 
 use super::seek::SeekCurve;
 
+/// Some thirty times what is sold. Beyond it, angles summed over all tracks come near the end of their range.
+const LARGEST_BYTES: u64 = 1 << 50;
+
 /// The parameters of an [`Hdd`](super::Hdd). MB/s are 10^6 bytes a second, KiB and MiB powers of two.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -80,8 +83,13 @@ pub struct SmrParameters {
 }
 
 impl HddParameters {
-    /// Check the parameters; the error names the wrong one and its range.
-    pub fn check(&self) -> Result<(), String> {
+    /// Check the parameters for a drive of `bytes`; the error names the wrong one and its range.
+    pub fn check(&self, bytes: u64) -> Result<(), String> {
+        if bytes > LARGEST_BYTES {
+            return Err(format!(
+                "a hard disk of {bytes} bytes is too large to simulate; give it at most 1 PiB"
+            ));
+        }
         within("rpm", self.rpm, 1_000, 30_000)?;
         within("heads", self.heads, 1, 64)?;
         within("zones", self.zones, 1, 64)?;

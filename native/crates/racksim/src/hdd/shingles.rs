@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::SmrParameters;
 
 const SMALLEST_CACHE: u64 = 8 << 20;
-const FEWEST_EXTENTS: u64 = 16;
+const FEWEST_EXTENTS: u128 = 16;
 
 /// Minimum length of a write at a band's beginning that counts as the start of a sequential stream.
 const STREAM: u64 = 256 << 10;
@@ -68,7 +68,8 @@ impl Shingles {
     pub(super) fn new(parameters: &SmrParameters, bytes: u64) -> Self {
         let band_bytes = u64::from(parameters.band_kib) << 10;
         let share = (bytes as f64 * parameters.media_cache_percent / 100.0) as u64;
-        let extents = (u64::from(parameters.media_cache_extents_per_gib) * bytes) >> 30;
+        let extents =
+            (u128::from(parameters.media_cache_extents_per_gib) * u128::from(bytes)) >> 30;
         Self {
             bytes,
             band_bytes,

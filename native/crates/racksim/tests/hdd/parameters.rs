@@ -1,8 +1,8 @@
 //! Configurations that are accepted or refused.
 
-use racksim::{HddParameters, SeekCurve, Timing};
+use racksim::{HddParameters, Kind, SeekCurve, Timing};
 
-use crate::disk;
+use crate::disk::{self, Disk, GIB, KIB};
 
 const CONFIGURATION: &str = r#"{"kind": "hdd", "rpm": 7200, "heads": 10, "zones": 16, "outer_mb_s": 175,
     "inner_mb_s": 83, "track_to_track_ms": 1, "average_seek_ms": 8.5, "full_stroke_ms": 16, "write_settle_ms": 1,
@@ -27,11 +27,36 @@ fn a_configuration_names_every_parameter() {
 }
 
 #[test]
+fn the_largest_disk_is_simulated_to_its_end_and_a_larger_one_refused() {
+    const PIB: u64 = 1 << 50;
+    let slow = HddParameters {
+        heads: 1,
+        outer_mb_s: 1.0,
+        inner_mb_s: 1.0,
+        ..disk::parameters()
+    };
+    let mut shingled = disk::shingled();
+    if let Some(smr) = &mut shingled.smr {
+        (smr.band_kib, smr.media_cache_extents_per_gib) = (1 << 20, 1 << 20);
+    }
+    for parameters in [slow, shingled] {
+        let timing = Timing::Hdd(parameters.clone());
+        assert_eq!(timing.check(PIB), Ok(()));
+        let error = timing.check(PIB + 4096).unwrap_err();
+        assert!(error.contains("give it at most 1 PiB"), "{error}");
+        let mut disk = Disk::new(parameters, PIB);
+        disk.latency_ns(Kind::Read, PIB - 4 * KIB, 4 * KIB);
+        disk.latency_ns(Kind::Write, PIB - 4 * KIB, 4 * KIB);
+        disk.latency_ns(Kind::Flush, 0, 0);
+    }
+}
+
+#[test]
 fn an_impossible_parameter_is_named_with_its_range() {
     let refused = |change: fn(&mut HddParameters)| {
         let mut parameters = disk::shingled();
         change(&mut parameters);
-        parameters.check().unwrap_err()
+        parameters.check(GIB).unwrap_err()
     };
     assert_eq!(refused(|p| p.rpm = 0), "rpm is 0: give 1000 to 30000");
     assert_eq!(
