@@ -64,7 +64,7 @@ pub enum Command {
     #[command(
         after_help = "Example: rackprobe hold /dev/sda --serial RL000001 --size 4000787030016 --wwn 5000c500a0000001\n\
         It prints {\"event\":\"held\",\"name\":...} with the name under /dev/disk/by-id that the drive is to be written by, answers\n\
-        {\"op\":\"check\"} with {\"event\":\"checked\",\"reasons\":[...]}, and holds until standard input ends."
+        {\"op\":\"check\",\"id\":1} with {\"event\":\"checked\",\"id\":1,\"reasons\":[...]}, and holds until standard input ends."
     )]
     Hold(HoldArgs),
     /// Stamp every device event of this machine: the kernel's, and udev's once a device has its names

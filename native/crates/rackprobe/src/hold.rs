@@ -109,6 +109,7 @@ fn checked(id: u64, reasons: &[String]) -> Value {
 #[cfg(test)]
 mod tests {
     use blockdev::testing::{Tree, BYTES, SERIAL, WWN};
+    use clap::CommandFactory;
 
     use super::*;
 
@@ -147,6 +148,17 @@ mod tests {
             checked(7, &["it is gone".to_owned()]),
             json!({"event": "checked", "id": 7, "reasons": ["it is gone"]})
         );
+    }
+
+    #[test]
+    fn what_the_help_shows_is_a_command() {
+        let mut program = crate::cli::Cli::command();
+        let hold = program.find_subcommand_mut("hold").unwrap();
+        let help = hold.render_help().to_string();
+        let (_, shown) = help.split_once(r#"{"op""#).unwrap();
+        let (shown, _) = shown.split_once('}').unwrap();
+        let parsed = serde_json::from_str(&format!(r#"{{"op"{shown}}}"#));
+        assert!(matches!(parsed, Ok(Command::Check { .. })), "{parsed:?}");
     }
 
     #[test]
