@@ -15,6 +15,8 @@ from rackloop_drivers.host._known_hosts import KnownHosts
 from tests.deadlines import CLOCK, soon
 from tests.sshd_process import Sshd, make_key, running_sshd
 
+ED25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExcs8Mc0hjI2N7+9OLaPn4cDLqtD+iyqSecy6rBmdJ2"
+
 
 def say_hello(access: SshAccess) -> str:
     with SshHost(access, CLOCK) as host:
@@ -80,6 +82,36 @@ def test_a_revoked_key_is_refused(sshd: Sshd, tmp_path: Path) -> None:
         say_hello(access)
 
 
+@pytest.mark.parametrize(
+    "revoked",
+    [
+        "@revoked * {key}",
+        "@revoked [127.0.0.?]:*,other {key}",
+        "@revoked\t{name}  {key}",
+        "@revoked [127.0.0.*]:{port} {key}",
+    ],
+    ids=["of-all", "of-some", "tabs", "of-a-port"],
+)
+def test_a_key_that_is_revoked_in_any_way_of_openssh_is_refused(sshd: Sshd, tmp_path: Path, revoked: str) -> None:
+    known = f"[127.0.0.1]:{sshd.port} {sshd.host_key}\n"
+    line = revoked.format(key=sshd.host_key, name=f"[127.0.0.1]:{sshd.port}", port=sshd.port)
+    with pytest.raises(HostKeyMismatch, match=r"REVOKED: .*known_hosts:2"):
+        say_hello(with_known_hosts(sshd, tmp_path / "known_hosts", f"{known}{line}\n"))
+
+
+@pytest.mark.parametrize("revoked", ["@revoked 10.* {key}", "@revoked *,!{name} {key}"], ids=["other", "but-this"])
+def test_a_key_that_is_revoked_for_others_is_taken(sshd: Sshd, tmp_path: Path, revoked: str) -> None:
+    name = f"[127.0.0.1]:{sshd.port}"
+    text = f"{name}  {sshd.host_key}\n{revoked.format(key=sshd.host_key, name=name)}\n"
+    assert say_hello(with_known_hosts(sshd, tmp_path / "known_hosts", text)) == "hello\n"
+
+
+def test_a_name_that_a_line_excepts_is_not_vouched_for(sshd: Sshd, tmp_path: Path) -> None:
+    name = f"[127.0.0.1]:{sshd.port}"
+    with pytest.raises(HostKeyUnknown):
+        say_hello(with_known_hosts(sshd, tmp_path / "known_hosts", f"{name},!{name} {sshd.host_key}\n"))
+
+
 def test_the_kind_of_key_that_is_known_is_asked_for(tmp_path: Path) -> None:
     rsa = make_key(tmp_path / "rsa", "rsa")
     kind, text = rsa.with_suffix(".pub").read_text().split()[:2]
@@ -90,8 +122,12 @@ def test_the_kind_of_key_that_is_known_is_asked_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("srv1 ssh-ed25519 AAA\n", "known_hosts:1: is no host key"), (b"\xff\xfe", "cannot be read")],
-    ids=["no-key", "no-text"],
+    [
+        ("srv1 ssh-ed25519 AAA\n", "known_hosts:1: is no host key"),
+        (f"|1|c3Jy|c3Jy {ED25519}\n", "known_hosts:1: is no host key"),
+        (b"\xff\xfe", "cannot be read"),
+    ],
+    ids=["no-key", "no-hash", "no-text"],
 )
 def test_a_known_hosts_file_that_is_none_is_bad_input(sshd: Sshd, tmp_path: Path, text: str | bytes, said: str) -> None:
     path = tmp_path / "known_hosts"

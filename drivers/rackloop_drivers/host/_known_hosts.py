@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from rackloop_drivers.host._access import SshAccess
 
 _REVOKED = "@revoked"
+_HASHED = "|1|"
 # A key of type ssh-rsa signs in one of these ways; signing with SHA-1 is no longer one of them.
 _RSA_SIGNATURES = ("rsa-sha2-512", "rsa-sha2-256")
 
@@ -27,18 +29,18 @@ class _Line:
     entry: HostKeyEntry
 
     def names(self, host: str) -> bool:
-        from paramiko.hostkeys import HostKeys
-
-        return any(
-            name == host or (name.startswith("|1|") and HostKeys.hash_host(host, name) == name)
-            for name in self.entry.hostnames
-        )
+        """Whether it is about ``host``; by a pattern it can take trust away, and give none."""
+        host = host.lower()
+        if any(name.startswith("!") and _fits(name[1:], host) for name in self.entry.hostnames):
+            return False
+        is_one = _fits if self.marker == _REVOKED else _is_name
+        return any(is_one(name, host) for name in self.entry.hostnames)
 
 
 class KnownHosts:
     """The lines of a known_hosts file: names in the clear or hashed, ``[host]:port``, and ``@revoked`` keys.
 
-    Patterns with ``*`` and certificate authorities are ignored.
+    Certificate authorities are ignored, and so are patterns with ``*`` or ``?``, but those of ``@revoked`` keys.
     """
 
     def __init__(self, path: Path) -> None:
@@ -91,18 +93,37 @@ class KnownHosts:
 
     def _parse(self, number: int, text: str) -> _Line | None:
         from paramiko import SSHException
-        from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
+        from paramiko.hostkeys import HostKeyEntry, HostKeys, InvalidHostKey
 
         text = text.strip()
         if not text or text.startswith("#"):
             return None
-        marker, _, rest = text.partition(" ") if text.startswith("@") else ("", "", text)
+        # Any number of spaces and tabs parts the fields, of which paramiko takes one.
+        fields = text.split()
+        marker = fields.pop(0) if text.startswith("@") else ""
         try:
-            entry = HostKeyEntry.from_line(rest.strip(), number)
-        except (InvalidHostKey, SSHException, ValueError) as error:
+            entry = HostKeyEntry.from_line(" ".join(fields), number)
+            for name in entry.hostnames if entry else ():
+                if name.startswith(_HASHED):
+                    HostKeys.hash_host("", name)
+        except (AssertionError, InvalidHostKey, SSHException, ValueError) as error:
             raise BadInput(f"{self._path}:{number}: is no host key: {error}; delete the line or make it anew") from None
         # A type of key that is not known here cannot be what the server and we agree on.
         return _Line(number, marker, entry) if entry else None
+
+
+def _is_name(name: str, host: str) -> bool:
+    """Whether a name, in the clear or hashed, is that of ``host``, which is in lower case."""
+    from paramiko.hostkeys import HostKeys
+
+    return name.lower() == host or (name.startswith(_HASHED) and HostKeys.hash_host(host, name) == name)
+
+
+def _fits(pattern: str, host: str) -> bool:
+    """As :func:`_is_name`, also by a pattern with ``*`` and ``?``."""
+    parts = {"*": ".*", "?": "."}
+    expression = "".join(parts.get(letter, re.escape(letter)) for letter in pattern.lower())
+    return _is_name(pattern, host) or re.fullmatch(expression, host) is not None
 
 
 def _fingerprint(key: PKey) -> str:
