@@ -328,3 +328,23 @@ def test_an_nvme_target_is_offered_by_folders_and_links(tmp_path: Path) -> None:
     assert (subsystem / "allowed_hosts" / "nqn.h").resolve() == tmp_path / "hosts" / "nqn.h"
     assert (port / "subsystems" / "nqn.s").resolve() == subsystem
     assert (port / "addr_trsvcid").read_text() == "4420"
+
+
+def test_what_was_offered_before_its_file_changed_is_offered_no_more(tmp_path: Path) -> None:
+    """As a restart does it: stop and start of another version of the file, with another name at another port."""
+    configfs, file, started = tmp_path / "nvmet", tmp_path / "nvmet.json", tmp_path / "started.json"
+    service = NVMET.Service(file, configfs, started, shutil.rmtree)
+    said = {"subsystem": "nqn.a", "devices": ["/dev/a"], "hosts": ["nqn.h"], "address": "127.0.0.1", "port": 4420}
+    file.write_text(json.dumps(said))
+    service.start()
+    file.write_text(json.dumps(said | {"subsystem": "nqn.b", "port": 4421}))
+    service.stop()
+    assert [path.name for kind in ("subsystems", "ports", "hosts") for path in (configfs / kind).iterdir()] == []
+    service.start()
+    # One that was killed before it could stop is followed by a start alone.
+    file.write_text(json.dumps(said | {"port": 4422}))
+    service.start()
+    assert [path.name for path in (configfs / "ports").iterdir()] == ["4422"]
+    assert [path.name for path in (configfs / "subsystems").iterdir()] == ["nqn.a"]
+    service.stop()
+    assert not started.exists()

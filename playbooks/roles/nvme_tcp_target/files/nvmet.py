@@ -1,25 +1,34 @@
 #!/usr/bin/python3
 """Export block devices by NVMe over TCP, or stop it: the kernel's nvmet, through configfs.
 
-nvmet start|stop FILE [CONFIGFS]
+nvmet start|stop FILE
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+CONFIGFS = Path("/sys/kernel/config/nvmet")
+# Empty after a reboot, as configfs is.
+STARTED = Path("/run/rackloop-nvmet.json")
+
 
 class Offer:
-    """The content of FILE: a subsystem, its devices, the hosts that may connect, and its address."""
+    """The content of FILE: a subsystem, its devices, the hosts that may connect, and its address.
 
-    def __init__(self, root: Path, said: dict[str, Any]) -> None:
+    ``remove`` takes a folder away; in configfs it goes together with its attributes.
+    """
+
+    def __init__(self, root: Path, said: dict[str, Any], remove: Callable[[Path], object] = Path.rmdir) -> None:
         self.subsystem = root / "subsystems" / said["subsystem"]
         self.port = root / "ports" / str(said["port"])
         self.hosts = root / "hosts"
         self.said = said
+        self._rmdir = remove
 
     def start(self) -> None:
         """Make the subsystem with its namespaces and hosts, then the port, and join the two last."""
@@ -36,13 +45,44 @@ class Offer:
     def stop(self) -> None:
         """Part the two first, then take away the port, the namespaces, the hosts and the subsystem."""
         (self.port / "subsystems" / self.subsystem.name).unlink(missing_ok=True)
-        _remove(self.port)
+        self._remove(self.port)
         for allowed in _inside(self.subsystem / "allowed_hosts"):
             allowed.unlink()
-            _remove(self.hosts / allowed.name)
+            self._remove(self.hosts / allowed.name)
         for namespace in _inside(self.subsystem / "namespaces"):
-            _remove(namespace)
-        _remove(self.subsystem)
+            self._remove(namespace)
+        self._remove(self.subsystem)
+
+    def _remove(self, folder: Path) -> None:
+        if folder.is_dir():
+            self._rmdir(folder)
+
+
+class Service:
+    """The offer that ``file`` tells of, and a copy in ``started`` of what is offered now: the file may have changed."""
+
+    def __init__(self, file: Path, root: Path, started: Path, remove: Callable[[Path], object] = Path.rmdir) -> None:
+        self._file = file
+        self._root = root
+        self._started = started
+        self._rmdir = remove
+
+    def start(self) -> None:
+        """Offer what the file says now, and no more what was offered before."""
+        if self._started.exists():
+            self.stop()
+        fresh = self._started.with_suffix(".new")
+        fresh.write_text(self._file.read_text())
+        fresh.replace(self._started)
+        self._told(self._started).start()
+
+    def stop(self) -> None:
+        """Offer nothing of what was started."""
+        self._told(self._started if self._started.exists() else self._file).stop()
+        self._started.unlink(missing_ok=True)
+
+    def _told(self, file: Path) -> Offer:
+        return Offer(self._root, json.loads(file.read_text()), self._rmdir)
 
 
 def _make(folder: Path, **attributes: object) -> None:
@@ -61,12 +101,6 @@ def _inside(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
-def _remove(folder: Path) -> None:
-    """In configfs a folder goes together with its attributes."""
-    if folder.is_dir():
-        folder.rmdir()
-
-
 if __name__ == "__main__":
-    offer = Offer(Path(*sys.argv[3:] or ["/sys/kernel/config/nvmet"]), json.loads(Path(sys.argv[2]).read_text()))
-    {"start": offer.start, "stop": offer.stop}[sys.argv[1]]()
+    service = Service(Path(sys.argv[2]), CONFIGFS, STARTED)
+    {"start": service.start, "stop": service.stop}[sys.argv[1]]()
