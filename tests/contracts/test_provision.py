@@ -340,3 +340,34 @@ def test_an_undo_needs_no_unit_that_is_gone_and_the_next_completes_it(rack: Mock
     play(rack, playbooks / "undo.yml", "srv4", roles=roles, variables=variables)
     assert rack.says("srv4", f"cat {STAND_INS}/calls").splitlines() == ["update-initramfs -u", "update-grub "]
     assert rack.ssh("srv4", "ls /var/lib/rackloop").returncode == 2
+
+
+def test_services_read_their_files_anew_by_the_next_run_where_one_failed_before(rack: MockRack, tmp_path: Path) -> None:
+    playbooks = shutil.copytree(find_playbook("site").parent, tmp_path / "playbooks")
+    text = (playbooks / "site.yml").read_text()
+    (playbooks / "failing.yml").write_text(f"{text}    - role: failing\n      tags: [always]\n")
+    (playbooks / "roles" / "failing" / "tasks").mkdir(parents=True)
+    (playbooks / "roles" / "failing" / "tasks" / "main.yml").write_text("- ansible.builtin.fail:\n")
+    units = ["iscsid.service", "rackloop-nvmet.service", "rtslib-fb-targetctl.service"]
+    systemctl = f"{STAND_INS}/systemctl"
+    rack.says("srv3", f"mkdir {STAND_INS}; cd {STAND_INS}; touch {' '.join(units)}")
+    assert rack.ssh("srv3", f"cat > {systemctl} && chmod 755 {systemctl}", stdin=SYSTEMCTL.encode()).returncode == 0
+    roles = ["iscsi_initiator", "iscsi_target", "nvme_tcp_target"]
+    variables = {
+        "rackloop_environment": {"PATH": f"{STAND_INS}:/usr/sbin:/usr/bin:/sbin:/bin"},
+        "rackloop_cannot": {"packages": "there are none", "modules": "there are none"},
+    }
+
+    def restarted() -> list[str]:
+        calls = rack.says("srv3", f"cd {STAND_INS}; cat calls; rm calls").splitlines()
+        return sorted(call.split()[1] for call in calls if call.startswith("try-restart "))
+
+    with pytest.raises(LabError, match=r"failing\.yml failed"):
+        play(rack, playbooks / "failing.yml", "srv3", roles=roles, variables=variables)
+    assert restarted() == []
+    play(rack, playbooks / "site.yml", "srv3", roles=roles, variables=variables)
+    assert restarted() == units
+    play(rack, playbooks / "site.yml", "srv3", roles=roles, variables=variables)
+    assert restarted() == []
+    play(rack, playbooks / "undo.yml", "srv3", roles=roles, variables=variables)
+    assert rack.ssh("srv3", "ls /var/lib/rackloop").returncode == 2
