@@ -97,6 +97,17 @@ class Connection:
             except (SSHException, EOFError, OSError) as error:
                 self._fail(error, what, end)
 
+    def show_shell(self, channel: Channel, term: str, columns: int, rows: int, deadline: Deadline) -> None:
+        """Have the server give ``channel`` a terminal and the account's login shell."""
+        from paramiko import SSHException
+
+        with self._given_up_after(deadline) as end:
+            try:
+                channel.get_pty(term, columns, rows)
+                channel.invoke_shell()
+            except (SSHException, EOFError, OSError) as error:
+                self._fail(error, f"{self._access}: opening a shell", end)
+
     def open_tunnel(self, host: str, port: int, deadline: Deadline) -> Channel:
         """A channel to another machine that is reached from this one."""
         what = f"{self._access}: reaching {host}:{port} from it"

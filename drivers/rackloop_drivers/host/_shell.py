@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rackloop.clock import Deadline
-from rackloop.errors import DeadlineExceeded, LabError, NotConnected
+from rackloop.errors import DeadlineExceeded, NotConnected
 from rackloop_drivers.host._access import SshAccess
 from rackloop_drivers.host._connection import Connection, connect
 from rackloop_drivers.host._paramiko import hang_up
@@ -20,18 +20,14 @@ _SLICE_S = 0.05
 
 
 def open_shell(access: SshAccess, deadline: Deadline) -> ShellStream:
-    """Log in and ask for a terminal and a shell. Raises as :func:`connect` does, LabError where there is no shell."""
-    connection = connect(access, deadline)
-    from paramiko import SSHException
+    """Log in and ask for a terminal and a shell.
 
+    Raises as :func:`connect` does, LabError where there is no shell, DeadlineExceeded where the server does not say.
+    """
+    connection = connect(access, deadline)
     try:
         channel = connection.open_session(deadline)
-        channel.settimeout(max(deadline.remaining_s(), 0.001))
-        channel.get_pty(_TERM, _COLUMNS, _ROWS)
-        channel.invoke_shell()
-    except (SSHException, EOFError, OSError) as error:
-        connection.close()
-        raise LabError(f"{access}: it lets us in, and gives no shell: {error}") from None
+        connection.show_shell(channel, _TERM, _COLUMNS, _ROWS, deadline)
     except BaseException:
         connection.close()
         raise
