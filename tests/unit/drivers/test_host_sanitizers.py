@@ -36,6 +36,7 @@ class Slow:
     clock: VirtualClock
     ended: Completed
     is_killed: bool = False
+    is_stuck: bool = False
 
     def wait(self, deadline: Deadline) -> Completed:
         if self.looks:
@@ -46,6 +47,8 @@ class Slow:
 
     def kill(self) -> None:
         self.is_killed = True
+        if self.is_stuck:
+            raise LabError("SIGKILL did not end it; it is stuck in the kernel")
 
     def write_line(self, line: str) -> None:
         raise AssertionError(line)
@@ -149,11 +152,11 @@ def test_a_security_erase_tells_how_long_it_takes_by_the_drives_own_account() ->
     ]
 
 
-@pytest.mark.parametrize("looks", [0, 10_000])
-def test_a_security_erase_that_fails_or_takes_too_long_tells_of_its_password(looks: int) -> None:
+@pytest.mark.parametrize(("looks", "is_stuck"), [(0, False), (10_000, False), (10_000, True)])
+def test_a_security_erase_that_fails_or_takes_too_long_tells_of_its_password(looks: int, *, is_stuck: bool) -> None:
     server = Server({"-I": ok(DISK), "--security-set-pass": ok("")})
     failed = Completed(("hdparm", "/dev/sdb"), 5, "", "SECURITY_ERASE: Input/output error\n")
-    server.slow = Slow(looks, server.clock, failed)
+    server.slow = Slow(looks, server.clock, failed, is_stuck=is_stuck)
     deadline = Deadline.after(server.clock, 60)
     with pytest.raises(LabError, match=r"Its password is 'rackloop' until .* `rackloop heal` takes it away") as error:
         AtaErasure(Tools(server, "/dev/sdb")).begin(OVERWRITE, deadline, lambda *_: None)

@@ -6,6 +6,7 @@ Sources: ATA/ATAPI Command Set (ACS-4), Sanitize Device and Security feature set
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 
 from rackloop.abilities import SanitizeMethod
@@ -179,7 +180,9 @@ class AtaErasure:
                     progress(*_by_estimate(began_s - deadline.remaining_s(), drive.minutes))
             self._tools.check(ended)
         except LabError as error:
-            running.kill()
+            # The kernel waits for the drive, which no signal ends.
+            with suppress(LabError):
+                running.kill()
             # The drive may go on by itself, and answers nothing else until it is done.
             why = f"{error}. Its password is {PASSWORD!r} until the erasure is over: `rackloop heal` takes it away"
             raise type(error)(why) from error
