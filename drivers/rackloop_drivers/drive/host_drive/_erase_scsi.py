@@ -52,7 +52,8 @@ class ScsiErasure:
         if found := _PROGRESS.search(told.stdout):
             return ErasureSeen(ErasureState.UNDER_WAY, int(found[1]) / 100 + int(found[2]) / 10_000)
         ready = self._tools.run("sg_turs", deadline=deadline, accept=_ANSWERS).status
-        if ready == _NOT_READY:
+        # A unit attention is told once, in the place of what the drive does.
+        if ready in {_NOT_READY, _UNIT_ATTENTION}:
             return ErasureSeen(ErasureState.UNDER_WAY)
         return ErasureSeen(ErasureState.FAILED if ready == _MEDIUM_HARD else ErasureState.OVER)
 
