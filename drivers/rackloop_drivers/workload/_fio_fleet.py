@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
@@ -142,8 +143,7 @@ class FioFleet:
             agreed_ns = self._clock.now_ns() + round((_AHEAD_S + _AHEAD_PER_HOST_S * len(runs)) * 1e9)
             _on_all({host: partial(_release, fio, agreed_ns, deadline) for host, fio in started.items()})
         except BaseException:
-            for fio in started.values():
-                fio.kill()
+            _kill(started)
             raise
         return RunningFleet(started, agreed_ns, max(errors.values()))
 
@@ -165,8 +165,7 @@ class RunningFleet:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for fio in self.running.values():
-            fio.kill()
+        _kill(self.running)
 
     def progress(self, deadline: Deadline) -> dict[str, tuple[FioResult, ...]]:
         """The reports of each host since the last call; see :meth:`RunningFio.progress`."""
@@ -184,6 +183,13 @@ class RunningFleet:
         began_s = {host: _began_s(fio, self.agreed_ns) for host, fio in self.running.items()}
         error_s = max(result.time_error_s for result in results.values())
         return FleetResult(results, self.agreed_ns, began_s, error_s)
+
+
+def _kill(running: Mapping[str, RunningFio]) -> None:
+    """Kill every fio, also where one does not end: the last that raised is raised then."""
+    with ExitStack() as killing:
+        for fio in running.values():
+            killing.callback(fio.kill)
 
 
 def _release(fio: RunningFio, agreed_ns: int, deadline: Deadline) -> None:
