@@ -36,6 +36,10 @@ _LONGEST_ANSWER = 1 << 16
 _TAGS = 32
 _TAGGED = tuple((f"*ESE {tag};*ESE?;".encode("ascii"), f"{tag};".encode("ascii")) for tag in range(_TAGS))
 
+# Ends the line that another controller, or the loss of a wire, may have left half said: what it ends with is no command
+# then. Ended by a line feed alone it would be one, cut short: of another time, or without the generation it is for.
+_SPOILED = b"?\n"
+
 #: The answer did not come, or came unreadable: whether the switch acted is not known.
 ANSWER_LOST = (DeadlineExceeded, NotConnected, ProtocolError)
 
@@ -252,7 +256,8 @@ class FlexFabricSession:
     def _exchange(self, line: bytes, deadline: Deadline, *, is_draining: bool = False) -> list[str]:
         """Send a tagged line and read until the answer that carries the tag; returns its fields without the tag.
 
-        What carries another tag belongs to the past and is skipped. While draining, noise is skipped too.
+        What carries another tag belongs to the past and is skipped. While draining, noise is skipped too, and a half
+        line that was said before is not carried out.
         """
         transport = self._transport
         if transport is None or self._is_closed:
@@ -262,7 +267,7 @@ class FlexFabricSession:
             raise self._gone or DeadlineExceeded(f"{self.url}: no time is left to send {_shown(line)}; allow more")
         self._tag = (self._tag + 1) % _TAGS
         prefix, mark = _TAGGED[self._tag]
-        sent = prefix + line if not is_draining else b"\n" + prefix + line
+        sent = prefix + line if not is_draining else _SPOILED + prefix + line
         received = self._buffer
         sent_ns = self.clock.now_ns()
         try:
