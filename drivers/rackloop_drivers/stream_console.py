@@ -43,6 +43,38 @@ class Stream(Protocol):
         ...
 
 
+class _HeldStream:
+    """A stream that its last user closes: once it is closed its descriptors may be those of something else."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self._lock = Lock()
+        self._users = 0
+        self._is_over = False
+
+    def begin(self) -> bool:
+        """Use it, until :meth:`leave`; False where it is over."""
+        with self._lock:
+            self._users += not self._is_over
+            return not self._is_over
+
+    def leave(self) -> None:
+        """Use it no more."""
+        with self._lock:
+            self._users -= 1
+            is_last = self._is_over and not self._users
+        if is_last:
+            self.stream.close()
+
+    def end(self) -> None:
+        """Have it closed, at once or by its last user."""
+        with self._lock:
+            is_free = not (self._users or self._is_over)
+            self._is_over = True
+        if is_free:
+            self.stream.close()
+
+
 class StreamConsole:
     """The common part of every :class:`~rackloop.abilities.Console`: ``connect`` makes its stream.
 
@@ -55,7 +87,7 @@ class StreamConsole:
         self._clock = clock
         self._delay_ns = round(delay_s * 1e9)
         self._connect = connect
-        self._stream: Stream | None = None
+        self._held: _HeldStream | None = None
         self._looked_ns = 0
         self._is_wanted = False
         self._reading, self._sending = Lock(), Lock()
@@ -71,7 +103,7 @@ class StreamConsole:
             return
         if deadline.is_over():
             raise DeadlineExceeded(f"{self._where} was not opened: the deadline is over; allow more time")
-        self._stream = self._connect(deadline)
+        self._held = _HeldStream(self._connect(deadline))
         self._looked_ns = self._clock.now_ns()
         self._is_wanted = True
 
@@ -98,25 +130,29 @@ class StreamConsole:
     def close(self) -> None:
         """Let go of it; a read that waits ends."""
         self._is_wanted = False
-        if (waited_for := self._stream) is not None:
-            waited_for.wake()
+        if (waited_for := self._held) is not None:
+            waited_for.stream.wake()
         with self._reading, self._sending:
-            stream, self._stream = self._stream, None
-        if stream is not None:
-            stream.close()
+            held, self._held = self._held, None
+        if held is not None:
+            held.end()
 
     def _guarded(self, act: Callable[[Stream], bytes | None]) -> bytes:
-        stream = self._stream
-        if not self._is_wanted or stream is None:
+        held = self._held
+        if not self._is_wanted or held is None or not held.begin():
             raise LabError(f"{self._where} is not open; open it first")
         try:
-            return act(stream) or b""
+            return act(held.stream) or b""
         except NotConnected as error:
-            self._is_wanted = False
-            stream.close()
+            # It may have been opened anew while another thread still sent.
+            if held is self._held:
+                self._is_wanted = False
+            held.end()
             if self._where in str(error):
                 raise
             raise NotConnected(f"{self._where}: {error}") from error
+        finally:
+            held.leave()
 
 
 class DescriptorStream:

@@ -10,7 +10,7 @@ from threading import Event, Thread
 import pytest
 
 from rackloop.clock import Deadline
-from rackloop.errors import LabError
+from rackloop.errors import LabError, NotConnected
 from rackloop_drivers.stream_console import DescriptorStream, StreamConsole
 from tests.deadlines import CLOCK, soon
 
@@ -86,3 +86,46 @@ def test_closing_a_console_ends_a_read_that_waits() -> None:
     reading.join(SOON_S)
     assert stream.woken.is_set()
     assert not reading.is_alive()
+
+
+class LostStream:
+    """A stream that a read finds lost while a write is under way."""
+
+    def __init__(self) -> None:
+        self.is_written, self.may_end = Event(), Event()
+        self.closed = 0
+
+    def read(self, timeout_s: float) -> bytes:
+        raise NotConnected("it was closed at the other end")
+
+    def write(self, data: bytes, deadline: Deadline) -> None:
+        self.is_written.set()
+        self.may_end.wait(SOON_S)
+
+    def wake(self) -> None:
+        """No read waits."""
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.mark.parametrize("is_opened_anew", [False, True])
+def test_a_stream_is_not_closed_under_the_thread_that_sends(*, is_opened_anew: bool) -> None:
+    """Its descriptors could be another console's before the last of what is typed goes out."""
+    streams = [LostStream(), LostStream()]
+    opened = iter(streams)
+    console = StreamConsole("a console", CLOCK, 0.0, lambda _deadline: next(opened))
+    console.open(soon())
+    sending = Thread(target=console.send, args=(b"typed", soon()), daemon=True)
+    sending.start()
+    assert streams[0].is_written.wait(SOON_S)
+    with pytest.raises(NotConnected, match="a console: it was closed at the other end"):
+        console.read(soon())
+    assert streams[0].closed == 0
+    if is_opened_anew:
+        console.open(soon())
+    streams[0].may_end.set()
+    sending.join(SOON_S)
+    assert [stream.closed for stream in streams] == [1, 0]
+    console.close()
+    assert [stream.closed for stream in streams] == [1, int(is_opened_anew)]
