@@ -154,6 +154,13 @@ class RedfishService:
             raise LabError(f"{where} answered {error.status_code}: {_said(error)}") from None
         except exceptions.SushyError as error:
             raise ProtocolError(f"{where} is no Redfish service that can be understood: {error}") from None
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            # The library takes it that a service answers JSON objects: another web server does not, nor does a box
+            # whose Redfish has not begun yet.
+            raise ProtocolError(
+                f"{where} answered what no Redfish service does ({error}); check the address, and whether the box has "
+                "finished booting"
+            ) from error
 
 
 def _said(error: Any) -> str:
