@@ -34,14 +34,14 @@ class PhyVia(StrEnum):
 
 @dataclass(frozen=True)
 class SasPhy:
-    """A PHY as ``/sys/class/sas_phy`` has it; ``losses`` is its ``loss_of_dword_sync_count``.
+    """A PHY as ``/sys/class/sas_phy`` has it; ``losses`` is its ``loss_of_dword_sync_count``, if that can be read.
 
     ``expanders`` are the SAS addresses of those that it leads to, or led to when it was taken away. It is None where
     the server does not tell, as of a PHY without a link.
     """
 
     name: str
-    losses: int
+    losses: int | None
     device: str
     link_rate: str
     expanders: frozenset[str] | None = None
@@ -113,7 +113,7 @@ def list_phys(host: Host, deadline: Deadline) -> list[SasPhy]:
     for line in run_phy(host, PhyVia.SYSFS, "list", deadline=deadline).splitlines():
         name, losses, device, leads, rate = line.split(" ", 4)
         expanders = None if leads == "?" else frozenset(leads.split(",")) - {""}
-        phys.append(SasPhy(name, int(losses), device, rate, expanders))
+        phys.append(SasPhy(name, int(losses) if losses.isdecimal() else None, device, rate, expanders))
     return phys
 
 

@@ -62,7 +62,7 @@ class HostPhys:
 
     def drop_counts(self, ports: Collection[int], deadline: Deadline) -> dict[int, int]:
         """The losses of dword synchronization of each PHY; of a wide port those that all its PHYs had."""
-        return {port: min(phy.losses for phy in phys) for port, phys in self._found(ports, deadline).items()}
+        return {port: min(self._losses(port, phys)) for port, phys in self._found(ports, deadline).items()}
 
     def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]:
         """The state of each PHY's link; that of a wide port where all its PHYs are in it, else they train."""
@@ -130,6 +130,15 @@ class HostPhys:
             for host, its_ports in self._hosts(ports)
             for port, phys in self._listed(host, its_ports, deadline).items()
         }
+
+    def _losses(self, port: int, phys: Sequence[SasPhy]) -> list[int]:
+        counts = [phy.losses for phy in phys if phy.losses is not None]
+        if len(counts) < len(phys):
+            untold = ", ".join(phy.name for phy in phys if phy.losses is None)
+            raise LabError(
+                f"{self._ports[port]}: the server does not say how often {untold} lost its signal; try again"
+            )
+        return counts
 
     def _listed(self, host: Host, ports: Sequence[int], deadline: Deadline) -> dict[int, list[SasPhy]]:
         """The PHYs of ports of one server."""

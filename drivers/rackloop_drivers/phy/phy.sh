@@ -223,7 +223,9 @@ case $what in
 list)
     for phy in "$class"/*; do
         [ -e "$phy/phy_identifier" ] || continue
-        echo "${phy##*/} $(cat "$phy/loss_of_dword_sync_count") $(readlink -f "$phy") $(expanders_of "${phy##*/}")" \
+        # While an adapter is reset it does not count, and an expander may go while it is looked at.
+        losses=$(cat "$phy/loss_of_dword_sync_count" 2>/dev/null) && [ -n "$losses" ] || losses='?'
+        echo "${phy##*/} $losses $(readlink -f "$phy") $(expanders_of "${phy##*/}")" \
             "$(cat "$phy/negotiated_linkrate")"
     done
     ;;

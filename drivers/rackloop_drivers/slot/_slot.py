@@ -303,7 +303,14 @@ class HostSlot:
         return bool(self._register(bridge, _LINK_CONTROL, deadline) & _LINK_DISABLE)
 
     def _register(self, bridge: str, register: str, deadline: Deadline) -> int:
-        return int(self._tool(["setpci", "-s", bridge, register], deadline).strip(), 16)
+        said = self._tool(["setpci", "-s", bridge, register], deadline)
+        try:
+            return int(said, 16)
+        except ValueError:
+            # It says nothing, and that it did well, of a port that is not there.
+            raise LabError(
+                f"{self._where}: setpci printed {said.strip()!r} for {register} of {bridge}; is that port there?"
+            ) from None
 
     def _tool(self, argv: list[str], deadline: Deadline) -> str:
         completed = self._host.run(argv, deadline)

@@ -14,7 +14,7 @@ import pytest
 
 from rackloop.abilities import Completed
 from rackloop.clock import Deadline
-from rackloop.errors import BadInput, GuardRefused, NotSupported
+from rackloop.errors import BadInput, GuardRefused, LabError, NotSupported
 from rackloop_drivers import host_tools
 from rackloop_drivers.slot import HostSlot
 from tests.deadlines import soon
@@ -210,6 +210,13 @@ def test_a_port_that_ignores_the_bit_is_said_to() -> None:
     with pytest.raises(NotSupported, match=r"the PCIe port 0000:00:10\.0 above it does not let its link be disabled"):
         slot.start(note, soon())
     assert not slot.stands(note, soon())
+
+
+def test_a_port_that_is_not_there_any_more_is_said_to_be_gone() -> None:
+    host, slot = alone()
+    host.slot_capabilities = ""
+    with pytest.raises(LabError, match=r"setpci printed '' for CAP_EXP\+14\.l of 0000:00:04\.0; is that port there"):
+        slot.prepare({"kind": "link_disabled"}, soon())
 
 
 VMD = "/sys/devices/pci0000:00/0000:00:0e.0/pci10000:00/10000:00:02.0"

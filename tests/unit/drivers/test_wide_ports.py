@@ -71,6 +71,10 @@ class SasServer(RunOnlyExecutor):
             (self._folder / HBA / phy.name / "port").unlink()
             phy.unlink()
 
+    def lose_count(self, phy: str) -> None:
+        """Have the kernel refuse to say how often a PHY lost its signal."""
+        (self._folder / "sys/class/sas_phy" / phy / "loss_of_dword_sync_count").unlink()
+
     def read(self, phy: str, attribute: str) -> str:
         return (self._folder / "sys/class/sas_phy" / phy / attribute).read_text().strip()
 
@@ -142,6 +146,26 @@ def test_a_wide_port_lost_its_signal_as_often_as_all_its_phys_did(server: SasSer
     for phy in WIDE:
         server.write(phy, loss_of_dword_sync_count=str(int(server.read(phy, "loss_of_dword_sync_count")) + 1))
     assert phys.drop_counts([1], soon()) == {1: 4}
+
+
+def test_a_phy_that_does_not_count_is_given_its_signal_back(server: SasServer) -> None:
+    """As while its adapter is reset; and an expander's own PHYs may go while they are looked at."""
+    off = PhySwitchedOff(HostPhy(server, PATH), {})
+    note = off.prepare({"kind": "disabled"}, soon())
+    for phy in WIDE:
+        server.write(phy, negotiated_linkrate="Phy disabled")
+    off.start(note, soon())
+    server.lose_count(WIDE[1])
+    server.lose_count("phy-0:0:7")
+    phys = HostPhys({1: HostPhy(server, PATH), 2: HostPhy(server, "pci-0000:3b:00.0-sas-phy6")})
+    with pytest.raises(LabError, match=r"does not say how often phy-0:1 lost its signal"):
+        phys.drop_counts([1], soon())
+    assert phys.drop_counts([2], soon()) == {2: 3}
+    assert off.stands(note, soon())
+    phys.restore([2], soon())
+    for phy in WIDE:
+        server.write(phy, negotiated_linkrate="12.0 Gbit")
+    assert not off.stands(note, soon())
 
 
 def test_an_expander_that_is_not_there_is_the_racks_fault(server: SasServer) -> None:
