@@ -12,7 +12,16 @@ from typing import Self
 
 from rackloop.abilities import Completed
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import DeadlineExceeded, LabError, LoginRefused, NameUnknown, NotConnected, RackloopError
+from rackloop.errors import (
+    DeadlineExceeded,
+    HostKeyMismatch,
+    HostKeyUnknown,
+    LabError,
+    LoginRefused,
+    NameUnknown,
+    NotConnected,
+    RackloopError,
+)
 from rackloop.safety import END_ALL
 from rackloop_drivers.clock_access import ClockAccess
 from rackloop_drivers.host._access import SshAccess
@@ -222,10 +231,14 @@ class SshHost:
             self._refusal = None
             while True:
                 began_ns = self._clock.now_ns()
+                self._must_be_open()
                 try:
                     self._connect(deadline.sooner(attempt_s + session_s), deadline.sooner(attempt_s))
                     return away_ns
-                except (NotConnected, DeadlineExceeded) as error:
+                except (HostKeyMismatch, HostKeyUnknown, LoginRefused):
+                    raise
+                except LabError as error:
+                    # One that boots, or goes down, may let us in and open no session, or be something else at first.
                     away_ns = began_ns
                     if isinstance(error, DeadlineExceeded):
                         attempt_s = min(2 * attempt_s, _LONGEST_ATTEMPT * self._access.logs_in_within_s)

@@ -10,7 +10,14 @@ from typing import cast
 import pytest
 
 from rackloop.clock import Deadline, VirtualClock
-from rackloop.errors import DeadlineExceeded, NotConnected
+from rackloop.errors import (
+    DeadlineExceeded,
+    HostKeyMismatch,
+    LabError,
+    LoginRefused,
+    NotConnected,
+    ProtocolError,
+)
 from rackloop_drivers.host import SshAccess, SshHost
 from rackloop_drivers.host._connection import Connection, _require_root
 
@@ -45,6 +52,38 @@ def test_an_attempt_that_was_not_answered_in_time_is_followed_by_a_longer_one(tm
     host = SlowServer(clock, tmp_path / "known_hosts", refuses=3)
     host.reconnect(Deadline.after(clock, 60))
     assert host.attempts == [5.0, 10.0, 20.0]
+
+
+class BootingServer(SshHost):
+    """Fails an attempt to connect by each of ``errors``, in order, and then lets us in."""
+
+    def __init__(self, clock: VirtualClock, known_hosts: Path, *errors: LabError) -> None:
+        super().__init__(SshAccess(name="box1", host="127.0.0.1", known_hosts=known_hosts), clock)
+        self.errors = list(errors)
+
+    def _connect(self, deadline: Deadline, let_in_by: Deadline | None = None) -> Connection:
+        if self.errors:
+            raise self.errors.pop(0)
+        return cast(Connection, object())
+
+
+def test_a_server_that_opens_no_session_yet_or_is_something_else_at_first_is_waited_for(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    refusals = (ProtocolError("box1: no SSH could be agreed on"), LabError("box1: opening a session was refused"))
+    host = BootingServer(clock, tmp_path / "known_hosts", *refusals)
+    assert host.reconnect(Deadline.after(clock, 60)) > 0
+    assert host.errors == []
+    host.errors = [LabError("box1: opening a session was refused")] * 1000
+    with pytest.raises(DeadlineExceeded, match=r"box1 did not come back in time; at last: .*session was refused"):
+        host.reconnect(Deadline.after(clock, 60))
+
+
+@pytest.mark.parametrize("refusal", [HostKeyMismatch("box1: changed"), LoginRefused("box1: no")], ids=["key", "login"])
+def test_what_more_time_would_not_mend_is_raised_at_once(tmp_path: Path, refusal: LabError) -> None:
+    clock = VirtualClock()
+    with pytest.raises(type(refusal)):
+        BootingServer(clock, tmp_path / "known_hosts", refusal).reconnect(Deadline.after(clock, 60))
+    assert clock.now_ns() == 0
 
 
 class SlowSudo:
