@@ -348,11 +348,11 @@ def test_services_read_their_files_anew_by_the_next_run_where_one_failed_before(
     (playbooks / "failing.yml").write_text(f"{text}    - role: failing\n      tags: [always]\n")
     (playbooks / "roles" / "failing" / "tasks").mkdir(parents=True)
     (playbooks / "roles" / "failing" / "tasks" / "main.yml").write_text("- ansible.builtin.fail:\n")
-    units = ["iscsid.service", "rackloop-nvmet.service", "rtslib-fb-targetctl.service"]
+    units = ["iscsid.service", "nvmf-autoconnect.service", "rackloop-nvmet.service", "rtslib-fb-targetctl.service"]
     systemctl = f"{STAND_INS}/systemctl"
     rack.says("srv3", f"mkdir {STAND_INS}; cd {STAND_INS}; touch {' '.join(units)}")
     assert rack.ssh("srv3", f"cat > {systemctl} && chmod 755 {systemctl}", stdin=SYSTEMCTL.encode()).returncode == 0
-    roles = ["iscsi_initiator", "iscsi_target", "nvme_tcp_target"]
+    roles = ["iscsi_initiator", "iscsi_target", "nvme_tcp_host", "nvme_tcp_target"]
     variables = {
         "rackloop_environment": {"PATH": f"{STAND_INS}:/usr/sbin:/usr/bin:/sbin:/bin"},
         "rackloop_cannot": {"packages": "there are none", "modules": "there are none"},
