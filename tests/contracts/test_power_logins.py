@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from http import HTTPStatus
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -25,13 +28,14 @@ from rackloop.errors import (
     ToolError,
 )
 from rackloop.lab import FileSecret
-from rackloop_drivers.boxes import Account, Login
-from rackloop_drivers.power.ipmi import IpmiEventLog, IpmiPowerPort, Ipmitool
+from rackloop_drivers.boxes import Account, Chassis, Login, MemorySwitching
+from rackloop_drivers.power.ipmi import IpmiBmc, IpmiEventLog, IpmiPowerPort, Ipmitool
+from rackloop_drivers.power.ipmi._tool import end_tool
 from rackloop_drivers.power.redfish import RedfishEventLog, RedfishOutlet, RedfishPowerPort, RedfishService, serve_tls
 from rackloop_drivers.power.redfish._codec import service_root
 from rackloop_drivers.power.redfish._http import HttpsServer, Request, Response
 from rackloop_drivers.power.snmp import ApcOutlet, CyberPowerOutlet, SnmpAgent
-from tests.deadlines import soon
+from tests.deadlines import CLOCK, soon
 from tests.loop_thread import loop_thread
 from tests.power_boxes import FEEDING, OUTLETS, PASSWORD, READ_COMMUNITY, USER, PowerBoxes, power_boxes
 
@@ -333,6 +337,41 @@ def test_sessions_are_closed_with_the_drivers(boxes: PowerBoxes) -> None:
         with boxes.redfish() as service:
             assert RedfishPowerPort(service).is_on(soon())
             assert service.get("/redfish/v1/SessionService/Sessions", soon())["Members@odata.count"] == 1
+
+
+class Thinking(MemorySwitching):
+    """Power whose state is not told before ``answer``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_asked = Event()
+        self._over: set[asyncio.Future[bool]] = set()
+
+    async def is_on(self, target: str) -> bool:
+        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._over.add(answer)
+        self.is_asked.set()
+        return await answer
+
+    def answer(self) -> None:
+        for waiting in self._over:
+            waiting.set_result(True)
+
+
+def test_an_ipmitool_that_is_late_closes_its_session(boxes: PowerBoxes, stack: ExitStack) -> None:
+    """As after its deadline: a controller has few sessions, and keeps those of which it never hears again."""
+    loop, thinking = boxes.loop, Thinking()
+    bmc = loop.call(lambda: IpmiBmc(Chassis("srv2", thinking, CLOCK), boxes.account))
+    stack.enter_context(loop.entered(bmc))
+    stack.callback(loop.call, thinking.answer)
+    tool = Ipmitool(bmc.address, boxes.login(bmc.address))
+    with tempfile.TemporaryFile() as said:
+        running = tool.start("chassis", "power", "status", output=said.fileno(), errors=said, deadline=soon())
+        with running:
+            assert thinking.is_asked.wait(120)
+            assert loop.call(lambda: len(bmc._sessions)) == 1
+            end_tool(running, 120.0)
+    assert loop.call(lambda: len(bmc._sessions)) == 0
 
 
 def test_who_waits_for_others_waits_no_longer_than_its_deadline(boxes: PowerBoxes, stack: ExitStack) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from contextlib import AbstractContextManager
-from typing import IO
+from typing import IO, Any
 
 from rackloop.clock import Deadline
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected, ToolError
@@ -14,6 +15,8 @@ from rackloop_drivers.endpoint import host_and_port
 
 _PROGRAM = "ipmitool"
 _PORT = 623
+# How long a controller may take to answer that a session is closed.
+_FAREWELL_S = 1.0
 # What switching and reading the log need, and no more.
 _PRIVILEGE = "OPERATOR"
 _PRIVILEGE_FAILED = f"Set Session Privilege Level to {_PRIVILEGE} failed"
@@ -101,25 +104,29 @@ class Ipmitool:
         if deadline.is_over():
             raise DeadlineExceeded(f"{what} was not run: the deadline is over; allow more time")
         try:
-            ran = subprocess.run(
+            running = subprocess.Popen(
                 argv,
                 stdin=subprocess.DEVNULL,
-                capture_output=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 text=True,
                 errors="replace",
-                timeout=deadline.remaining_s(),
                 env=environment,
-                check=False,
             )
-        except subprocess.TimeoutExpired:
-            raise DeadlineExceeded(
-                f"{what} was not answered in time; is the controller hung, or unreachable?"
-            ) from None
         except OSError as error:
             raise _missing(error) from None
-        if ran.returncode == 0:
-            return ran.stdout
-        raise self._failure(what, ran.stderr)
+        with running:
+            try:
+                printed, said = running.communicate(timeout=deadline.remaining_s())
+            except subprocess.TimeoutExpired:
+                raise DeadlineExceeded(
+                    f"{what} was not answered in time; is the controller hung, or unreachable?"
+                ) from None
+            finally:
+                end_tool(running)
+        if running.returncode == 0:
+            return printed
+        raise self._failure(what, said)
 
     def _failure(self, what: str, said: str) -> LabError | ToolError:
         lines = [line.strip() for line in said.splitlines() if line.strip()]
@@ -139,6 +146,20 @@ class Ipmitool:
         if _PRIVILEGE_FAILED in said:
             return DeadlineExceeded(f"{what}: the controller answers, but opens no session; is it hung?")
         return LabError(f"{what} failed: {lines[-1] if lines else 'it said nothing'}")
+
+
+def end_tool(running: subprocess.Popen[Any], within_s: float = _FAREWELL_S) -> None:
+    """End an ipmitool that still runs, and its session: a controller has few, and keeps one that is lost for a minute.
+
+    Where it is interrupted it closes the session; where it is killed it does not.
+    """
+    if running.poll() is not None:
+        return
+    running.send_signal(signal.SIGINT)
+    try:
+        running.communicate(timeout=within_s)
+    except subprocess.TimeoutExpired:
+        running.kill()
 
 
 def _missing(error: OSError) -> ToolError:
