@@ -92,6 +92,15 @@ def test_the_controller_reads_every_answer_the_switch_writes(exchange: tuple[typ
     assert codec.parse_answer(query, codec.format_answer(query, value)) == value
 
 
+@pytest.mark.parametrize(("query", "one"), [(m.States((1, 2)), "UP"), (m.DropCounts((1, 2)), "7")])
+def test_an_answer_that_has_not_a_value_for_each_port_is_none(query: m.Query[Any], one: str) -> None:
+    (read,) = codec.format_line((query,)).readers
+    assert len(read(f"{one},{one}")) == 2
+    for text in ("", one, f"{one},{one},{one}"):
+        with pytest.raises(ValueError, match="values, for 2 ports"):
+            read(text)
+
+
 @given(st.sampled_from(QUERIES), st.text(max_size=40))
 def test_no_answer_does_more_than_be_no_answer(kind: type[m.Query[Any]], text: str) -> None:
     query = kind((1,)) if kind in {m.States, m.DropCounts} else kind()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from typing import Any, TypeVar
 
@@ -192,7 +192,19 @@ class Line:
 def format_line(requests: tuple[m.Request, ...]) -> Line:
     """The line that asks all of this."""
     text = ";".join(map(format_request, requests)).encode("ascii") + b"\n"
-    return Line(text, tuple([_ANSWERS[type(query)].read for query in requests if isinstance(query, m.Query)]))
+    return Line(text, tuple([_reader(query) for query in requests if isinstance(query, m.Query)]))
+
+
+def _reader(query: m.Query[Any]) -> Callable[[str], Any]:
+    read = _ANSWERS[type(query)].read
+    return partial(_one_each, read, len(query.ports)) if isinstance(query, m.States | m.DropCounts) else read
+
+
+def _one_each(read: Callable[[str], tuple[Any, ...]], ports: int, text: str) -> tuple[Any, ...]:
+    """A value for each of so many ports: of an answer that lost some on the way none can be told."""
+    if len(values := read(text)) != ports:
+        raise ValueError(f"{text!r} has {len(values)} values, for {ports} ports")
+    return values
 
 
 def format_answer(query: m.Query[T], value: T) -> str:
