@@ -108,12 +108,17 @@ class SnmpAgent:
         except (TypeError, ValueError):
             raise ProtocolError(f"{self.address} answered something that is no integer: {_words(found)}") from None
 
+    async def _target(self, snmp: Any) -> Any:
+        """The agent's address; the library has a kind of its own for IPv6."""
+        kind = snmp.Udp6TransportTarget if ":" in self._endpoint[0] else snmp.UdpTransportTarget
+        return await kind.create(self._endpoint, timeout=_ANSWER_S, retries=_ATTEMPTS - 1)
+
     async def _ask_by_community(self, command: str, community: str, objects: list[Any]) -> Any:
         from pysnmp.hlapi.v1arch import asyncio as snmp  # type: ignore[import-untyped]
 
         dispatcher = snmp.SnmpDispatcher()
         try:
-            target = await snmp.UdpTransportTarget.create(self._endpoint, timeout=_ANSWER_S, retries=_ATTEMPTS - 1)
+            target = await self._target(snmp)
             version_1 = 0
             return await getattr(snmp, command)(
                 dispatcher, snmp.CommunityData(community, mpModel=version_1), target, *objects
@@ -127,7 +132,7 @@ class SnmpAgent:
 
         engine = snmp.SnmpEngine()
         try:
-            target = await snmp.UdpTransportTarget.create(self._endpoint, timeout=_ANSWER_S, retries=_ATTEMPTS - 1)
+            target = await self._target(snmp)
             user = snmp.UsmUserData(
                 self._login.user,
                 password,
