@@ -7,12 +7,12 @@ from urllib.parse import urlsplit
 
 from rackloop.errors import BadInput
 
-__all__ = ["host_and_port"]
+__all__ = ["host_and_port", "is_ipv6"]
 
 
 def host_and_port(address: str, default_port: int) -> tuple[str, int]:
     """The parts of ``host``, ``host:port``, an IPv6 address or ``[IPv6]:port``. Raises BadInput for anything else."""
-    if _is_ipv6(address):
+    if is_ipv6(address):
         return address, default_port
     try:
         parts = urlsplit(f"//{address}")
@@ -24,7 +24,8 @@ def host_and_port(address: str, default_port: int) -> tuple[str, int]:
     return host, default_port if port is None else port
 
 
-def _is_ipv6(address: str) -> bool:
+def is_ipv6(address: str) -> bool:
+    """Whether it is an IPv6 address, without a port."""
     try:
         IPv6Address(address)
     except ValueError:

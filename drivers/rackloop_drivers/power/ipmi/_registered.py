@@ -19,6 +19,7 @@ from rackloop_drivers.boxes import (
     OverNetwork,
     SimulatedController,
 )
+from rackloop_drivers.endpoint import host_and_port
 
 if TYPE_CHECKING:
     from rackloop_drivers.boxes import Chassis, SimulatedPlace
@@ -79,10 +80,10 @@ class IpmiConsoleDriver(ConsoleDriver):
         bmc = opening.bmc
         if not isinstance(bmc, OverNetwork):
             raise BadInput("the console is that of a bmc with an address and an account; give bmc: in the description")
-        where = str(bmc.address)
-        host = urlsplit(where).hostname or where if "://" in where else where
+        # The port of another service is not that of its IPMI.
+        where = self.address or (str(bmc.address) if isinstance(bmc, IpmiBmcDriver) else _host_of(str(bmc.address)))
         suite = self.cipher_suite or (bmc.cipher_suite if isinstance(bmc, IpmiBmcDriver) else 17)
-        return IpmiConsole(Ipmitool(self.address or host, bmc.login(), cipher_suite=suite), opening.clock)
+        return IpmiConsole(Ipmitool(where, bmc.login(), cipher_suite=suite), opening.clock)
 
     @asynccontextmanager
     async def simulated(
@@ -97,3 +98,8 @@ class IpmiConsoleDriver(ConsoleDriver):
         account = getattr(bmc, "account", None) or place.account()[0]
         async with IpmiBmc(chassis, account) as other:
             yield {"address": other.address}
+
+
+def _host_of(address: str) -> str:
+    """The host of an address, with a port or without, or of a URL. Raises BadInput where it is none."""
+    return urlsplit(address).hostname or address if "://" in address else host_and_port(address, 0)[0]

@@ -21,6 +21,7 @@ from rackloop_drivers.boxes import (
     PduDriver,
     SimulatedController,
 )
+from rackloop_drivers.endpoint import is_ipv6
 
 if TYPE_CHECKING:
     from rackloop_drivers.boxes import Chassis, Outlets, SimulatedPlace
@@ -41,7 +42,7 @@ class _OverRedfish(OverTls):
         from rackloop_drivers.power.redfish._service import RedfishService
 
         address = str(self.address)
-        url = address if "://" in address else _SECURE + address
+        url = address if "://" in address else _SECURE + (f"[{address}]" if is_ipv6(address) else address)
         service = RedfishService(url, self.login(), verify=self.verify and (self.ca_file or True))
         opening.closing.callback(service.close)
         return service
