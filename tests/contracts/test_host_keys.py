@@ -120,6 +120,15 @@ def test_the_kind_of_key_that_is_known_is_asked_for(tmp_path: Path) -> None:
         assert say_hello(with_known_hosts(sshd, tmp_path / "known_hosts", known)) == "hello\n"
 
 
+def test_the_kind_of_an_authoritys_key_is_not_asked_for(tmp_path: Path) -> None:
+    rsa, other = make_key(tmp_path / "rsa", "rsa"), make_key(tmp_path / "other")
+    kind, text = rsa.with_suffix(".pub").read_text().split()[:2]
+    with running_sshd(f"HostKey {rsa}\nHostKey {other}") as sshd:
+        name = f"[127.0.0.1]:{sshd.port}"
+        known = f"@cert-authority {name} {ED25519}\n{name} {kind} {text}\n"
+        assert say_hello(with_known_hosts(sshd, tmp_path / "known_hosts", known)) == "hello\n"
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -58,7 +58,7 @@ class KnownHosts:
 
     def algorithms(self, host: str) -> list[str]:
         """The signatures that the keys known for a host make, which are to be asked for first."""
-        types = [line.entry.key.get_name() for line in self._of(host) if line.marker != _REVOKED]
+        types = [line.entry.key.get_name() for line in self._of(host) if not line.marker]
         return [name for known in types for name in (_RSA_SIGNATURES if known == "ssh-rsa" else (known,))]
 
     def check(self, access: SshAccess, found: PKey) -> None:
