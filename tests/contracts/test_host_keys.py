@@ -16,6 +16,8 @@ from tests.deadlines import CLOCK, soon
 from tests.sshd_process import Sshd, make_key, running_sshd
 
 ED25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExcs8Mc0hjI2N7+9OLaPn4cDLqtD+iyqSecy6rBmdJ2"
+# Of RSA with an exponent below zero.
+NEGATIVE = "ssh-rsa AAAAB3NzaC1yc2EAAAAC//8AAAARAMMRERERERERERERERERERE="
 
 
 def say_hello(access: SshAccess) -> str:
@@ -134,9 +136,10 @@ def test_the_kind_of_an_authoritys_key_is_not_asked_for(tmp_path: Path) -> None:
     [
         ("srv1 ssh-ed25519 AAA\n", "known_hosts:1: is no host key"),
         (f"|1|c3Jy|c3Jy {ED25519}\n", "known_hosts:1: is no host key"),
+        (f"srv1 {NEGATIVE}\n", "known_hosts:1: is no host key"),
         (b"\xff\xfe", "cannot be read"),
     ],
-    ids=["no-key", "no-hash", "no-text"],
+    ids=["no-key", "no-hash", "negative", "no-text"],
 )
 def test_a_known_hosts_file_that_is_none_is_bad_input(sshd: Sshd, tmp_path: Path, text: str | bytes, said: str) -> None:
     path = tmp_path / "known_hosts"

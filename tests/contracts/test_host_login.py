@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import threading
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -318,3 +319,15 @@ def test_an_account_that_may_not_be_root_is_told_what_to_allow(tmp_path: Path, s
         with pytest.raises(LoginRefused, match="not tried again"):
             host.run(("true",), soon())
         assert sshd.connections == 1
+
+
+def test_a_key_of_whose_bytes_one_is_wrong_is_bad_input(tmp_path: Path) -> None:
+    key = make_key(tmp_path / "key")
+    first, *lines, last = key.read_text().splitlines()
+    whole = bytearray(b64decode("".join(lines)))
+    public = b64decode((tmp_path / "key.pub").read_text().split()[1])[-32:]
+    # The private part has the public one as well, which must agree.
+    whole[whole.rindex(public)] ^= 1
+    key.write_text(f"{first}\n{b64encode(whole).decode()}\n{last}\n")
+    with pytest.raises(BadInput, match="cannot be used: it is no private key of type"):
+        _read_key(key, None)

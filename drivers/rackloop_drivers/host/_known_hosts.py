@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rackloop.errors import BadInput, HostKeyMismatch, HostKeyUnknown
+from rackloop_drivers.host._paramiko import DAMAGED
 from rackloop_drivers.host._plain_file import require_plain_file
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class KnownHosts:
             for name in entry.hostnames if entry else ():
                 if name.startswith(_HASHED):
                     HostKeys.hash_host("", name)
-        except (AssertionError, InvalidHostKey, SSHException, ValueError) as error:
+        except (InvalidHostKey, SSHException, *DAMAGED) as error:
             raise BadInput(f"{self._path}:{number}: is no host key: {error}; delete the line or make it anew") from None
         # A type of key that is not known here cannot be what the server and we agree on.
         return _Line(number, marker, entry) if entry else None

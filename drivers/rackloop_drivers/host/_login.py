@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LoginRefused, NotConnected
 from rackloop.lab import Secret
+from rackloop_drivers.host._paramiko import DAMAGED
 from rackloop_drivers.host._plain_file import require_plain_file
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def _read_key(path: Path, passphrase: Secret | None) -> PKey:
             ) from None
         except OSError as error:
             raise BadInput(f"the key {path} cannot be read: {error.strerror}; check its name, owner and mode") from None
-        except (SSHException, ValueError, IndexError):
+        except (SSHException, *DAMAGED):
             continue
     how = "its passphrase is wrong, or it is" if given else "it is"
     raise BadInput(f"the key {path} cannot be used: {how} no private key of type Ed25519, ECDSA or RSA")

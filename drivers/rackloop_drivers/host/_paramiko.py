@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from paramiko import Channel
 
+DAMAGED = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+"""The errors of reading a key of whose bytes some are wrong, beside its own: it takes numbers as they come."""
+
 _UNUSED = "invoke"
 _LOADING = Lock()
 
