@@ -14,7 +14,7 @@ import pytest
 from rackloop.errors import ProtocolError
 from rackloop.lab import FileSecret
 from rackloop_drivers.boxes import Login
-from rackloop_drivers.power.redfish import RedfishPowerPort, RedfishService
+from rackloop_drivers.power.redfish import RedfishEventLog, RedfishPowerPort, RedfishService
 from tests.deadlines import soon
 
 ROOT, SESSIONS, SYSTEMS = "/redfish/v1", "/redfish/v1/SessionService/Sessions", "/redfish/v1/Systems"
@@ -92,11 +92,12 @@ def service(said: dict[str, tuple[int, str]], folder: Path) -> Iterator[RedfishS
         (SYSTEMS, 200, "[]"),
         (SYSTEMS, 400, "[]"),
         (SYSTEMS, 503, '{"error": "starting"}'),
+        (SYSTEMS, 200, "{}"),
+        (SYSTEMS, 200, '{"Members": [null]}'),
     ],
 )
 def test_what_no_redfish_service_says_is_a_protocol_error(path: str, status: int, text: str, tmp_path: Path) -> None:
-    with (
-        service(SOUND | {path: (status, text)}, tmp_path) as opened,
-        pytest.raises(ProtocolError, match=f":[0-9]+{path}"),
-    ):
-        RedfishPowerPort(opened).is_on(soon())
+    with service(SOUND | {path: (status, text)}, tmp_path) as opened:
+        for ask in (RedfishPowerPort(opened).is_on, RedfishEventLog(opened).events):
+            with pytest.raises(ProtocolError, match=rf"^http://127\.0\.0\.1:[0-9]+{path}:? (answered|has|is no)"):
+                ask(soon())

@@ -190,6 +190,8 @@ def _members(service: RedfishService, path: str, deadline: Deadline, *, whole: b
         listed = page.get("Members")
         if not isinstance(listed, list):
             raise ProtocolError(f"{service.url}{path} is no collection: it has no Members")
+        if others := [item for item in listed if not isinstance(item, dict)]:
+            raise ProtocolError(f"{service.url}{path} has members that are no resources: {str(others)[:80]}")
         members += (service.get(_path(item), deadline) if whole and len(item) == 1 else item for item in listed)
     return members
 
