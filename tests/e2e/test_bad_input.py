@@ -144,6 +144,14 @@ def test_results_are_never_mixed(rackloop: CommandLine) -> None:
     assert [path.name for path in (rackloop.directory / "out").iterdir()] == ["precious"]
 
 
+def test_results_of_a_run_that_began_meanwhile_are_left_to_it(rackloop: CommandLine) -> None:
+    (rackloop.directory / "other_run.py").write_text("open('out/events.jsonl', 'x').write('theirs')\n")
+    path = {"PYTHONPATH": str(rackloop.directory), "PYTEST_ADDOPTS": "-p other_run"}
+    ended = rackloop("run", rackloop.plan(IDENTITY), "--lab", "mock", "--out", "out", **path)
+    ended.refused(2, "events.jsonl: File exists", "choose another --out")
+    assert (rackloop.directory / "out" / "events.jsonl").read_text() == "theirs"
+
+
 @pytest.mark.parametrize("place", ["small.yaml", "small.yaml/below", "/proc/rackloop", "/proc/self/fdinfo"])
 def test_results_that_cannot_be_written(rackloop: CommandLine, place: str) -> None:
     ended = rackloop("run", rackloop.plan(IDENTITY), "--lab", "mock", "--out", place)

@@ -121,7 +121,9 @@ def _run_pytest(
     with interruptible_run(lambda: display.interrupted(session.acts_to_undo)):
         pytest_status = _pytest_main(arguments, session, *plugins)
     if pytest_status == _USAGE_ERROR:
-        _empty(directory)
+        # Another run may have begun there between the look at the directory and this one's record.
+        if session.has_begun or not (directory / _RECORD).exists():
+            _empty(directory)
         return EXIT_BAD_INPUT
     if session.problem is not None:
         # Neither would a report of what there is find room.
@@ -133,6 +135,7 @@ def _run_pytest(
 
 
 _USAGE_ERROR = 4
+_RECORD = "events.jsonl"
 # A mock lab's.
 _START_S, _PROVISION_S = 3.0, 9.0
 _FAULTS_IN_A_LINE = 3
@@ -260,7 +263,7 @@ def _report(
     from rackloop_reports.summary import to_json
     from rackloop_reports.terminal import print_summary
 
-    if not (directory / "events.jsonl").exists():
+    if not (directory / _RECORD).exists():
         return status
     try:
         if with_html:
@@ -293,16 +296,13 @@ def _fresh_directory(chosen: Path | None, plan: Plan, lab: Lab) -> Iterator[Path
 
     A run that never began leaves it, and the folders above it, as they were.
     """
-    if chosen is None:
-        chosen = results_folder(plan, lab, RealClock())
-    _require_utf8(chosen.absolute())
     try:
-        made = [folder for folder in (chosen, *chosen.parents) if not folder.exists()]
-        chosen.mkdir(parents=True, exist_ok=True)
+        chosen, made = _made_directory(chosen, plan, lab)
         occupied = any(chosen.iterdir())
         writable = os.access(chosen, os.W_OK | os.X_OK)
     except OSError as error:
-        raise BadInput(f"cannot use {chosen} for the results: {error.strerror}; choose another --out") from error
+        where = chosen or "runs"
+        raise BadInput(f"cannot use {where} for the results: {error.strerror}; choose another --out") from error
     if occupied:
         raise BadInput(f"{chosen} is not empty: results are never mixed; choose another --out")
     if not writable:
@@ -316,6 +316,23 @@ def _fresh_directory(chosen: Path | None, plan: Plan, lab: Lab) -> Iterator[Path
             with suppress(OSError):
                 for folder in made:
                     folder.rmdir()
+
+
+def _made_directory(chosen: Path | None, plan: Plan, lab: Lab) -> tuple[Path, list[Path]]:
+    """The directory, and the folders that were made for it. One that was not chosen is no other run's."""
+    while True:
+        place = results_folder(plan, lab, RealClock()) if chosen is None else chosen
+        _require_utf8(place.absolute())
+        above = [folder for folder in place.parents if not folder.exists()]
+        try:
+            place.mkdir(parents=True)
+        except FileExistsError:
+            if chosen is None:
+                continue
+            if not place.is_dir():
+                raise
+            return place, []
+        return place, [place, *above]
 
 
 def _require_utf8(place: Path) -> None:
