@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -121,8 +122,7 @@ def find_testplans(chosen: str | Path | None = None) -> Path:
     """The folder of test files: the ``chosen`` one, else those shipped. Raises BadInput where it is none."""
     if chosen is None:
         return data_path("testplans")
-    root = Path(chosen).expanduser().absolute()
-    if not root.is_dir():
+    if not (root := Path(os.path.normpath(Path(chosen).expanduser().absolute()))).is_dir():
         raise BadInput(f"{chosen} is not a folder: --testplans names the one that your tests are in")
     return root
 
