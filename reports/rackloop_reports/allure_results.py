@@ -17,7 +17,7 @@ from typing import Any
 from rackloop.errors import BadInput
 from rackloop.measurement import Verdict
 from rackloop.record import Exchange
-from rackloop_reports._files import write_atomically, writing
+from rackloop_reports._files import utf8, write_atomically, writing
 from rackloop_reports.attachments import description_html, exchanges_text, remaps_csv, verdict_text
 from rackloop_reports.drives_used import drives_used
 from rackloop_reports.fio_archive import fio_archive
@@ -26,7 +26,7 @@ from rackloop_reports.metrics import metrics_of
 from rackloop_reports.plot_selection import Plot, RunPlots
 from rackloop_reports.record import KILLED, RunRecord, TestRecord
 from rackloop_reports.steps import is_ours, steps_of
-from rackloop_reports.titles import title_of, words
+from rackloop_reports.titles import place_of, title_of, words
 from rackloop_reports.traces_of_errors import trace_beside
 
 TEST_LABEL = "rackloop_test"
@@ -131,7 +131,7 @@ def _complete_test(
 
 def _made_result(test: TestRecord, run: RunRecord) -> Json:
     """A result for a test that allure-pytest wrote none of."""
-    folder = test.id.rpartition("/")[0]
+    folder = place_of(test.id)[0]
     tree = [{"name": key, "value": words(test.labels[key])} for key in ("epic", "feature") if key in test.labels]
     return {
         "uuid": _digest(run.title, test.id),
@@ -172,7 +172,7 @@ def _attachments(
     for plot in plots:
         yield _attach_plot(plot, key, results)
     if test.remaps:
-        yield _attach("Remaps", ".csv", "text/csv", remaps_csv(test.remaps, run).encode(), key, results)
+        yield _attach("Remaps", ".csv", "text/csv", utf8(remaps_csv(test.remaps, run)), key, results)
     if test.exchanges:
         yield _attach_exchanges("Switch exchanges", test.exchanges, run, key, results)
     if (packed := fio_archive(run_dir, test.id)) is not None:
@@ -193,7 +193,7 @@ def _attach_plot(plot: Plot, key: str, results: Path) -> Json:
 
 
 def _attach_exchanges(name: str, exchanges: Sequence[Exchange], run: RunRecord, key: str, results: Path) -> Json:
-    return _attach(name, ".txt", "text/plain", exchanges_text(exchanges, run).encode(), key, results)
+    return _attach(name, ".txt", "text/plain", utf8(exchanges_text(exchanges, run)), key, results)
 
 
 def _attach(name: str, suffix: str, media_type: str, data: bytes, key: str, results: Path) -> Json:
@@ -208,7 +208,7 @@ def _globals(run: RunRecord, plots: Iterable[Plot], results: Path) -> Json:
     attachments = [_attach_plot(plot, "run", results) for plot in plots]
     if run.exchanges:
         attachments.append(_attach_exchanges("Switch exchanges outside tests", run.exchanges, run, "run", results))
-    csv = measurements_csv(run).encode()
+    csv = utf8(measurements_csv(run))
     attachments.append(_attach("All measurements", ".csv", "text/csv", csv, "run", results))
     errors = [] if run.finished else [{"message": KILLED, "timestamp": stamp}]
     return {"attachments": [{**entry, "timestamp": stamp} for entry in attachments], "errors": errors}

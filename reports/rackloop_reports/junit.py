@@ -9,6 +9,7 @@ from rackloop.measurement import Verdict
 from rackloop.record import Measured
 from rackloop_reports.formatting import interval_text, limit_text, measure_text, value_text
 from rackloop_reports.record import RunRecord, TestRecord
+from rackloop_reports.titles import place_of
 
 # What XML 1.0 has no way to say (section 2.2, Char).
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -48,13 +49,13 @@ def to_junit(run: RunRecord) -> bytes:
 
 
 def _case(suite: ET.Element, test: TestRecord) -> None:
-    folder, _, name = test.id.rpartition("/")
+    folder, file, function = place_of(test.id)
     case = ET.SubElement(
         suite,
         "testcase",
         {
             "classname": _clean(folder.replace("/", ".") or "run"),
-            "name": _clean(name),
+            "name": _clean(f"{file}::{function}" if function else file),
             "time": _seconds(test.started_ns, test.ended_ns),
         },
     )

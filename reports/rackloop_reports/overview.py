@@ -13,6 +13,7 @@ from html import escape
 from rackloop.measurement import Verdict
 from rackloop.names import in_one_line
 from rackloop.units import counted, format_quantity
+from rackloop_reports._files import utf8
 from rackloop_reports.allure_results import about_of, case_id_of, environment_of
 from rackloop_reports.attachments import verdict_text
 from rackloop_reports.drives_used import drives_used
@@ -117,7 +118,7 @@ def _head(run: RunRecord) -> str:
     ]
     if operator := started.environment.get("operator"):
         facts.insert(2, f"by {operator}")
-    data = base64.b64encode(measurements_csv(run).encode()).decode("ascii")
+    data = base64.b64encode(utf8(measurements_csv(run))).decode("ascii")
     simulated = "<p><em>All values are simulated.</em></p>" if run.is_simulated else ""
     return (
         f"<h1>{escape(run_sentence(run))}</h1><p>{escape(started.purpose)}</p>"

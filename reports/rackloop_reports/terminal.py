@@ -109,7 +109,7 @@ def _lines(summary: Summary, *, is_aligned: bool, everything: bool) -> Iterator[
 
 def short_name(test: str) -> str:
     """The id of a test as people say it: ``fabric/identity`` for ``fabric/identity::identity``."""
-    name, _, function = test.rpartition("::")
+    name, _, function = test.partition("::")
     own, bracket, parameters = function.partition("[")
     return f"{name}{bracket}{parameters}" if name and name.rpartition("/")[2] == own else test
 

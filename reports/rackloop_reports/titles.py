@@ -42,12 +42,19 @@ def words(name: str) -> str:
     return " ".join(spelt)
 
 
+def place_of(test: str) -> tuple[str, str, str]:
+    """The folder, the file and the function of a test's id; parameters of the function may have slashes and colons."""
+    path, _, function = test.partition("::")
+    folder, _, file = path.rpartition("/")
+    return folder, file, function
+
+
 def title_of(test: str, about: str = "") -> str:
     """A test's name for people: ``Identity`` for ``fabric/identity::identity``, else file and function.
 
     ``about`` is what the test was about, where that is one thing: ``Qualification of S/N 00123456``.
     """
-    file, _, function = test.rpartition("/")[2].partition("::")
+    file, function = place_of(test)[1:]
     if not function or function.partition("[")[0] == file:
         base, bracket, case = (function or file).partition("[")
         title = words(base) + (f" [{case}" if bracket else "")

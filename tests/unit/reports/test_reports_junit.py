@@ -81,3 +81,21 @@ def test_no_reason_breaks_the_document(tmp_path: Path, reason: str) -> None:
     error = parsed(tmp_path).find(".//failure")
     assert error is not None
     assert error.get("message")
+
+
+@pytest.mark.parametrize(
+    ("test", "names"),
+    [
+        ("mine/pull::of_path[/dev/sda]", ("mine", "pull::of_path[/dev/sda]")),
+        ("pull::of_path[a/b]", ("run", "pull::of_path[a/b]")),
+        ("mine/nvme/pull", ("mine.nvme", "pull")),
+    ],
+)
+def test_a_parameter_with_slashes_is_of_the_name(tmp_path: Path, test: str, names: tuple[str, str]) -> None:
+    example = ExampleRun(tmp_path)
+    example.start(test, "pull it")
+    example.finish(test)
+    example.close()
+    case = parsed(tmp_path).find(".//testcase")
+    assert case is not None
+    assert (case.get("classname"), case.get("name")) == names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import re
@@ -15,7 +16,7 @@ from rackloop.record import DriveSeen, EnvironmentSeen
 from rackloop.record.acts import AskGuard
 from rackloop_reports.allure import generate
 from rackloop_reports.allure_process import AllureStart
-from rackloop_reports.allure_results import case_id_of, environment_of
+from rackloop_reports.allure_results import case_id_of, complete, environment_of
 from rackloop_reports.drives_used import drives_used
 from rackloop_reports.overview import MOST_DRIVES, overview_html
 from rackloop_reports.plot_selection import Plot
@@ -63,6 +64,19 @@ def test_the_first_screen_says_what_failed_of_which_drives(tmp_path: Path) -> No
     assert "1 limit kept, the closest: stall p50 500 ms, limit max 1 s (50.0% of it)." in html
     assert 'alt="Throughput" src="data:image/svg+xml;base64,' in html
     assert not re.search(r'(src|href)="(https?:)?//', html)
+
+
+def test_a_label_that_is_not_utf_8_is_in_the_tables_of_measurements(tmp_path: Path) -> None:
+    example = ExampleRun(tmp_path)
+    example.start("a/b", "do it")
+    example.measure("a/b", "stall", "s", [0.5], {"file": "\udcff.bin"})
+    example.finish("a/b")
+    run = read_run(example.close())
+    (tmp_path / "results").mkdir()
+    complete(run, tmp_path / "results", tmp_path)
+    (table,) = (tmp_path / "results").glob("*measurements*.csv")
+    assert rb"file=\udcff.bin" in table.read_bytes()
+    assert base64.b64encode(table.read_bytes()).decode() in overview_html(run, [], {})
 
 
 def test_only_drives_that_a_test_was_about_are_under_test(tmp_path: Path) -> None:

@@ -151,6 +151,7 @@ def test_square_brackets_in_names_are_text(tmp_path: Path) -> None:
     [
         ("fabric/io::io", "fabric/io"),
         ("fabric/io::io[2]", "fabric/io[2]"),
+        ("fabric/io::io[a::b]", "fabric/io[a::b]"),
         ("fabric/io::reads", "fabric/io::reads"),
         ("provisioning", "provisioning"),
     ],

@@ -39,6 +39,8 @@ def measured_run(run_dir: Path, verdict: str = "fail", reason: str | None = None
         ("characterize/life_cycle::life_cycle", "Qualification"),
         ("direct/hot_plug::hot_plug[2]", "Hot plug [2]"),
         ("mine/nvme_reset::it_comes_back", "NVMe reset: it comes back"),
+        ("mine/reset::reset[/dev/sda-a::b]", "Reset [/dev/sda-a::b]"),
+        ("reset::of_path[a/b]", "Reset: of path[a/b]"),
     ],
 )
 def test_titles_are_as_people_write_them(name: str, title: str) -> None:
