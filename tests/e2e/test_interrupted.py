@@ -86,6 +86,19 @@ def test_interrupted_workers_leave_nothing(rackloop: CommandLine, stop: Callable
     assert results.tests()["fabric/identity::identity"]["verdict"] == "unknown"
 
 
+@pytest.mark.parametrize("moment", ["pytest_configure", "pytest_sessionstart"])
+def test_a_run_that_is_interrupted_before_it_does_anything_leaves_nothing(rackloop: CommandLine, moment: str) -> None:
+    (rackloop.directory / "stop_at.py").write_text(
+        "import signal\n\nimport pytest\n\n\n@pytest.hookimpl(trylast=True)\n"
+        f"def {moment}():\n    signal.raise_signal(signal.SIGINT)\n"
+    )
+    path = {"PYTHONPATH": str(rackloop.directory), "PYTEST_ADDOPTS": "-p stop_at"}
+    ended = rackloop("run", rackloop.plan(REMAP), "--lab", "mock", "--out", "below/out", **path)
+    assert ended.status == 130, ended
+    assert "interrupted before anything was done" in ended.out + ended.err
+    assert not (rackloop.directory / "below").exists()
+
+
 def test_another_interrupt_while_python_ends_changes_nothing(rackloop: CommandLine, tmp_path: Path) -> None:
     late = """
 import atexit, os, signal, sys

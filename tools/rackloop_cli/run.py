@@ -120,11 +120,14 @@ def _run_pytest(
     plugins = [display, *([QuietSession(display.say)] if is_quiet else [])]
     with interruptible_run(lambda: display.interrupted(session.acts_to_undo)):
         pytest_status = _pytest_main(arguments, session, *plugins)
-    if pytest_status == _USAGE_ERROR:
+    if pytest_status == _USAGE_ERROR or (pytest_status == _INTERRUPTED and session.status is None):
         # Another run may have begun there between the look at the directory and this one's record.
         if session.has_begun or not (directory / _RECORD).exists():
             _empty(directory)
-        return EXIT_BAD_INPUT
+        if pytest_status == _USAGE_ERROR:
+            return EXIT_BAD_INPUT
+        display.say("rackloop: interrupted before anything was done")
+        return EXIT_INTERRUPTED
     if session.problem is not None:
         # Neither would a report of what there is find room.
         raise LabError(session.problem)
@@ -134,7 +137,7 @@ def _run_pytest(
     return session.status or (EXIT_LAB_FAILED if pytest_status or session.status is None else EXIT_PASS)
 
 
-_USAGE_ERROR = 4
+_INTERRUPTED, _USAGE_ERROR = 2, 4
 _RECORD = "events.jsonl"
 # A mock lab's.
 _START_S, _PROVISION_S = 3.0, 9.0
