@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import zlib
 from collections.abc import Iterable, Iterator
@@ -45,20 +46,23 @@ def _encoder(path: Path) -> _Encoder:
 def replace_with(path: Path, texts: Iterable[bytes]) -> None:
     """Put ``texts`` at ``path``, gzip or zstd where it ends with ``.gz`` or ``.zst``.
 
-    What was there stays until all is written. Raises BadInput where the disk refuses; whatever ends it early, nothing
-    half done is left.
+    What was there stays until all is written; where it is a link, the file that it leads to is replaced. Raises
+    BadInput for a directory or a device, and where the disk refuses; whatever ends it early, nothing half done is left.
     """
     if path.is_dir():
         raise BadInput(f"{path} is a directory: name a file to write")
+    if path.exists() and not path.is_file():
+        raise BadInput(f"{path} is no regular file, and a trace is written by replacing one: name a file to write")
     encoder = _encoder(path)
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    whole = Path(os.path.realpath(path))
+    unfinished = whole.with_name(f".{whole.name}.{secrets.token_hex(4)}")
     try:
         with _writing(path), unfinished.open("xb") as file:
             for text in texts:
                 file.write(encoder.compress(text))
             file.write(encoder.flush())
         with _writing(path):
-            unfinished.replace(path)
+            unfinished.replace(whole)
     except BaseException:
         # Where it could not even be made, such as below a file, that has been said already, by the name that was given.
         with suppress(OSError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import subprocess
 import sys
@@ -119,6 +120,30 @@ def test_a_place_that_cannot_be_written_is_refused(
 ) -> None:
     assert convert(spc, spc.parent / out, "--to", "spc") == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_what_is_no_file_is_not_replaced_by_one(
+    spc: Path, force: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    # A pipe stands for /dev/null and the drives of the machine, which root could replace as well.
+    pipe, link = spc.with_name("pipe.iolog"), spc.with_name("link.iolog")
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for out in (pipe, link):
+        assert convert(spc, out, *force) == 2
+        assert f"{out} is no regular file" in capsys.readouterr().err
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+
+
+def test_a_link_leads_to_what_is_written(spc: Path) -> None:
+    out, link = spc.with_name("out.iolog"), spc.with_name("link.iolog.gz")
+    out.write_text("before")
+    link.symlink_to(out)
+    assert convert(spc, link, "--force") == 0
+    assert gzip.decompress(out.read_bytes()).startswith(b"fio version 3 iolog")
+    assert link.is_symlink()
 
 
 def test_a_disk_that_is_full_leaves_nothing(spc: Path) -> None:
