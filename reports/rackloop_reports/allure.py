@@ -81,12 +81,12 @@ def _generate_with_history(
     copy = made.with_name("history.jsonl")
     for limit_s in limits_s:
         shutil.rmtree(made, ignore_errors=True)
-        copy.write_text("".join(_line(entry) for entry in entries if entry["timestamp"] <= started_ms))
+        copy.write_bytes(utf8("".join(_line(entry) for entry in entries if entry["timestamp"] <= started_ms)))
         if allure.generate(_config(title, made, copy), limit_s):
             break
     else:
         raise ToolError(f"Allure made no report in {limits_s[-1]:g} s; look at the load of this machine, try again")
-    own = json.loads(copy.read_text().splitlines()[-1]) | {"timestamp": started_ms}
+    own = json.loads(_lines(copy)[-1]) | {"timestamp": started_ms}
     if history:
         kept = sorted([*entries, own], key=lambda entry: int(entry["timestamp"]))[-_HISTORY_LIMIT:]
         write_atomically(history, "".join(map(_line, kept)))
@@ -142,9 +142,8 @@ def _locked(history: Path | None) -> Iterator[None]:
 
 def _read_history(history: Path, title: str) -> list[dict[str, Any]]:
     """The runs in ``history`` but the one called ``title``; lines that are no entry are left out."""
-    lines = history.read_text().splitlines() if history.exists() else []
     entries = []
-    for line in lines:
+    for line in _lines(history) if history.exists() else []:
         try:
             entry = json.loads(line)
         except ValueError:
@@ -152,6 +151,11 @@ def _read_history(history: Path, title: str) -> list[dict[str, Any]]:
         if isinstance(entry, dict) and isinstance(entry.get("timestamp"), int) and entry.get("name") != title:
             entries.append(entry)
     return entries
+
+
+def _lines(history: Path) -> list[str]:
+    """The lines of a history. A message in one may hold what Python takes for the end of a line besides."""
+    return [line for line in history.read_text(encoding="utf-8", errors="replace").split("\n") if line]
 
 
 def _line(entry: Mapping[str, Any]) -> str:

@@ -29,7 +29,7 @@ def history_of(run: RunRecord, history: Path) -> Path:
 
 
 def _of_plan(history: Path, beginning: str) -> Iterator[str]:
-    for line in history.read_text(encoding="utf-8").splitlines():
+    for line in history.read_text(encoding="utf-8", errors="replace").split("\n"):
         try:
             entry = json.loads(line)
         except ValueError:

@@ -97,6 +97,18 @@ def test_a_damaged_history_costs_no_report(tmp_path: Path, node: Path) -> None:
     assert len((tmp_path / "history-smoke.jsonl").read_text().splitlines()) == 1
 
 
+def test_a_message_that_has_line_ends_of_its_own_or_is_not_utf_8_stays_in_the_history(
+    tmp_path: Path, node: Path
+) -> None:
+    entry = '{"name":"a run","timestamp":1,"message":"\x85 \u2028 \\udcff"}'
+    made = 'json.dumps(dict(name=config["name"], timestamp=1, metrics={}))'
+    node.write_text(node.read_text().replace(made, repr(entry)).replace("read_text().splitlines()", 'open(newline="")'))
+    for day in (1, 2):
+        render(small_run(tmp_path / f"day{day}", day), node=node, history=lambda _: tmp_path / "history.jsonl")
+    lines = (tmp_path / "history-smoke.jsonl").read_text().rstrip("\n").split("\n")
+    assert [json.loads(line)["message"] for line in lines] == ["\x85 \u2028 \udcff"] * 2
+
+
 def test_a_report_replaces_the_one_before_whole(tmp_path: Path, node: Path) -> None:
     run_dir = small_run(tmp_path / "run")
     index = render(run_dir, node=node).index
