@@ -154,6 +154,18 @@ def test_it_starts_from_anywhere_and_through_a_link(machine: Machine, tmp_path: 
     assert not (link.parent / ".rackloop").exists()
 
 
+def test_it_starts_from_above_where_the_shell_looks_for_folders_elsewhere(machine: Machine) -> None:
+    machine.environment["CDPATH"] = f".:{machine.root.parent}"
+    cargo = (machine.bin / "cargo").read_text(encoding="utf-8")
+    machine.put("cargo", cargo + 'echo "compiler $RUSTC_WORKSPACE_WRAPPER" >>"$LOG"\n')
+    status, out, err = machine.start("report", cwd=machine.root.parent, door=Path(machine.root.name, "rackloop"))
+    assert (status, out) == (0, "cli: report\n"), err
+    machine.calls()
+    build = subprocess.run([machine.root / "native/build"], cwd=machine.root, env=machine.environment, check=False)
+    assert build.returncode == 0
+    assert f"compiler {machine.root}/native/rustc" in machine.calls()
+
+
 @pytest.mark.parametrize(
     ("changed", "redone", "kept"),
     [
