@@ -77,6 +77,27 @@ def test_a_drive_that_was_not_declared_is_not_written(rackloop: CommandLine) -> 
     assert "would overwrite drive d01, which it did not declare: drives_erased of test_write.py" in test["reason"]
 
 
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_tests_and_conftests_import_what_lies_beside_them(rackloop: CommandLine, workers: tuple[str, ...]) -> None:
+    files = {
+        "shared.py": "X = 1\n",
+        "conftest.py": "import pytest\nfrom shared import X\n@pytest.fixture\ndef x(): return X\n",
+        "a/beside.py": "Y = 1\n",
+        "a/test_it.py": "from beside import Y\ndef test_it(lab, x): assert x == Y\n",
+        "b/test_it.py": "import shared\ndef test_it(lab, x): assert x == shared.X\n",
+        "c/__init__.py": "",
+        "c/test_it.py": "from c import __name__ as name\ndef test_it(lab): assert name == 'c'\n",
+        "trace.py": "raise RuntimeError('in the place of the standard library')\n",
+    }
+    for name, text in files.items():
+        path = rackloop.directory / "mine" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    ended = rackloop("run", "mine", "--out", "out", *workers)
+    assert ended.status == 0, ended
+    assert set(Results(rackloop.directory / "out").tests()) == {"a/it::it", "b/it::it", "c/it::it"}
+
+
 def test_what_failed_last_runs_alone_and_the_first_failure_ends_a_run(rackloop: CommandLine) -> None:
     (rackloop.directory / "test_it.py").write_text(
         "def test_one(lab): ...\ndef test_two(lab): print('seen'); assert 0\ndef test_three(lab): ...\n"

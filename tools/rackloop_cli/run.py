@@ -34,7 +34,15 @@ from rackloop_cli.shared.interruption import interruptible_run
 from rackloop_cli.shared.output import print_json
 from rackloop_cli.shared.quiet_session import QuietSession
 from rackloop_cli.shared.run_display import RunDisplay
-from rackloop_fixtures import DEFAULT_LAB, PlannedSession, added_s, has_own_tests, require_plan, results_folder
+from rackloop_fixtures import (
+    DEFAULT_LAB,
+    PlannedSession,
+    added_s,
+    has_own_tests,
+    import_folders,
+    require_plan,
+    results_folder,
+)
 from rackloop_labs.readiness import unready
 
 if TYPE_CHECKING:
@@ -151,6 +159,7 @@ def _pytest_arguments(prepared: PreparedRun, options: Sequence[str]) -> list[str
         *dict.fromkeys(files),
         f"-c{data_path('testplans') / 'pytest.ini'}",
         f"--rootdir={prepared.tests_root}",
+        *(f"--rackloop-import-from={folder}" for folder in import_folders(prepared.plan, prepared.tests_root)),
         *options,
     ]
 
