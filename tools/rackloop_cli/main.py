@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -344,27 +345,30 @@ def main(argv: list[str] | None = None) -> int:
     return status
 
 
-def tell(error: RackloopError) -> int:
+def tell(error: RackloopError, arguments: Sequence[str] = ()) -> int:
     """Say on standard error what went wrong, and what more did when that was being cleared up; the exit status."""
+    from rackloop_cli.shared.labs_as_given import as_given
+
     for said in (error, *getattr(error, "__notes__", ())):
-        print(f"rackloop: {said}", file=sys.stderr)
+        print(f"rackloop: {as_given(str(said), arguments)}", file=sys.stderr)
     return error.exit_code
 
 
 def _main(argv: list[str] | None) -> int:
+    arguments = sys.argv[1:] if argv is None else argv
     try:
         prepare_streams()
         prepare_completion(dict(os.environ))
-        _require_values(sys.argv[1:] if argv is None else argv)
+        _require_values(arguments)
         app(args=argv, prog_name="rackloop")
     except RackloopError as error:
-        return tell(error)
+        return tell(error, arguments)
     except OSError as error:
         from rackloop_cli.shared.os_errors import as_refusal
 
         if (refusal := as_refusal(error)) is None:
             raise
-        return tell(refusal)
+        return tell(refusal, arguments)
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):
             # Typer's status for it, 1, would say that a product failed.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
@@ -59,13 +60,13 @@ def map_pairs(name: str, pairs: Sequence[str], *, full: bool) -> int:
     """Join ports; the change is journalled, so that `heal` goes back to the baseline."""
     lab = load_lab(name)
     wanted = _pairs(lab, pairs)
-    return _change(lab, Full(wanted) if full else Partial(wanted))
+    return _change(name, lab, Full(wanted) if full else Partial(wanted))
 
 
 def unmap(name: str, ports: Sequence[str]) -> int:
     """Open ports; journalled."""
     lab = load_lab(name)
-    return _change(lab, Open(frozenset(_port(lab, text) for text in ports)))
+    return _change(name, lab, Open(frozenset(_port(lab, text) for text in ports)))
 
 
 def drop(name: str, ports: Sequence[str], *, down_ms: float) -> int:
@@ -88,7 +89,7 @@ def drop(name: str, ports: Sequence[str], *, down_ms: float) -> int:
     return EXIT_PASS
 
 
-def _change(lab: Lab, change: MapChange) -> int:
+def _change(name: str, lab: Lab, change: MapChange) -> int:
     clock = RealClock()
     if isinstance(change, Full):
         wanted = parts_of(lab)
@@ -98,9 +99,10 @@ def _change(lab: Lab, change: MapChange) -> int:
         applied = equipment.fabric.apply(change, _deadline(lab, clock))
     took_ms = (applied.acknowledged_ns - applied.commanded_ns) / 1e6
     Console().print(
-        f"generation {applied.generation}, acknowledged in {took_ms:.2f} ms; `rackloop heal {lab.name}` restores the "
-        "baseline",
+        f"generation {applied.generation}, acknowledged in {took_ms:.2f} ms; "
+        f"`rackloop heal {shlex.quote(name)}` restores the baseline",
         soft_wrap=True,
+        markup=False,
     )
     return EXIT_PASS
 

@@ -152,7 +152,7 @@ def _lift(name: str, written: str, state: State, why: str) -> int:
         part = lab.part(written)
         ended = store.lift(part, state, _who(), why)
     if ended is None:
-        raise BadInput(f"{part.said} is not in {state}; `rackloop lab status {name}` says what is")
+        raise BadInput(f"{part.said} is not in {state}; `rackloop lab status {shlex.quote(name)}` says what is")
     say(f"{part.said} is in service again: its {state} ended")
     return EXIT_PASS
 

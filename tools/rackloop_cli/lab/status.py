@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -44,8 +45,8 @@ def holders(lab: Lab, clock: Clock) -> dict[str, Any]:
         }
 
 
-def print_holders(lab: Lab, held: dict[str, Any]) -> None:
-    """Print the records as tables and lines."""
+def print_holders(lab: Lab, held: dict[str, Any], given: str | None = None) -> None:
+    """Print the records as tables and lines; the lab is ``given`` as that in a command."""
     console = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
     if held["leases"]:
         table = plain_table("lease", "holder", "has", "for", "since", "until")
@@ -86,7 +87,7 @@ def print_holders(lab: Lab, held: dict[str, Any]) -> None:
     if held["journal_damage"]:
         console.print(held["journal_damage"])
     if held["standing"]:
-        console.print(f"left to undo, newest first (`rackloop heal {lab.name}`):")
+        console.print(f"left to undo, newest first (`rackloop heal {shlex.quote(given or lab.name)}`):")
         for entry in held["standing"]:
             done = f"{entry['ability']} {entry['resource']} {entry['what'].get('do', '')}"
             console.print(f"  {entry['id']}: {done}, {entry['state']} {_utc(entry['wall'])} by run {entry['run']}")

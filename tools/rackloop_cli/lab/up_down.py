@@ -106,7 +106,7 @@ def status(name: str, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps({"up": is_up, **endpoints, **held}, indent=2))
     else:
-        print_holders(lab, held)
+        print_holders(lab, held, name)
         if not is_up:
             say(f"lab {lab.name} is down; start it with `rackloop lab up {shlex.quote(name)}`")
         elif process is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -147,7 +148,8 @@ def _opened(request: StoreRequest, drive: Reached, purpose: str) -> LocalStore:
         )
     except NoStore:
         raise NoStore(
-            f"drive {request.drive} carries no store; make one: rackloop store {request.lab} format {request.drive}"
+            f"drive {request.drive} carries no store; make one: "
+            f"rackloop store {shlex.quote(request.lab)} format {request.drive}"
         ) from None
     except StoreInUse as error:
         raise StoreInUse(f"drive {request.drive}: {error} (--take-over)") from None
