@@ -290,3 +290,18 @@ def test_what_is_mounted_from_a_disk_of_another_machine_is_known(tmp_path: Path)
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True, env=path)
     found = [line.removeprefix("mount /of/") for line in done.stdout.splitlines() if line.startswith("mount /of/")]
     assert found == ["nbd0", "nvme1n1", "nvme2n1", "sdb"]
+
+
+@pytest.mark.parametrize("what", ["begin ip 192.0.2.7 22 60", "hold 90", "stands", "end"])
+def test_a_filter_that_cannot_be_asked_is_an_error_and_its_timer_stays(tmp_path: Path, what: str) -> None:
+    (tmp_path / "run").mkdir()
+    timer = tmp_path / "run" / "rackloop-partition"
+    timer.write_text("no process\n")
+    (tmp_path / "nft").write_text("#!/bin/sh\necho 'cache initialization failed' >&2\nexit 1\n")
+    (tmp_path / "nft").chmod(0o755)
+    path = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    argv = ["sh", "-c", SCRIPT.replace("/run/", f"{tmp_path}/run/"), "partition", *what.split()]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False, env=path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "cache initialization failed" in done.stderr
+    assert timer.exists()

@@ -11,8 +11,10 @@ end_timer() {
     rm -f "$timer"
 }
 
+# Where nft does not say, nothing is told, and no timer ended: it may be all that will end a cut.
 is_cut() {
-    nft list tables | grep -qx "table $table"
+    tables=$(nft list tables) || exit 1
+    printf '%s\n' "$tables" | grep -qx "table $table"
 }
 
 # Of so many seconds, instead of the one of process $2. It goes on whatever becomes of who asked.
