@@ -139,6 +139,10 @@ class HostSlot:
         if note["fault"]["kind"] == "slot_power_off":
             return self._host.read_file(note["mend_file"], deadline).strip() == b"0"
         completed = self._host.run(self._command("locate", self._device), deadline)
+        if completed.status not in {0, _NOT_THERE}:
+            # Else a drive that is away would be taken for one that came back by itself.
+            said = completed.stderr.strip() or f"exit status {completed.status}"
+            raise LabError(f"{self._where}: it cannot be told whether the drive is there: {said}")
         return completed.status == _NOT_THERE or self._is_replaced(note, deadline)
 
     def end(self, note: Mapping[str, Any], deadline: Deadline) -> None:

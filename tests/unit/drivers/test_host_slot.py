@@ -113,6 +113,7 @@ class LocatingServer(RecordedServer):
     located: str = ""
     not_above: str = ""
     slot_capabilities: str = "00080060"
+    status: int = 0
 
     def run(self, argv: Sequence[str], deadline: Deadline, *, stdin: str = "") -> Completed:
         if argv[0] == "setpci" and argv[-1] == "CAP_EXP+14.l":
@@ -124,7 +125,7 @@ class LocatingServer(RecordedServer):
         if argv[3:5] == ["slot", "write"]:
             return Completed(tuple(argv), 5 if self.not_above else 0, "", self.not_above)
         if argv[3] == "slot":
-            return Completed(tuple(argv), 0, self.located, "")
+            return Completed(tuple(argv), self.status, self.located, "")
         return super().run(argv, deadline, stdin=stdin)
 
 
@@ -217,6 +218,17 @@ def test_a_port_that_is_not_there_any_more_is_said_to_be_gone() -> None:
     host.slot_capabilities = ""
     with pytest.raises(LabError, match=r"setpci printed '' for CAP_EXP\+14\.l of 0000:00:04\.0; is that port there"):
         slot.prepare({"kind": "link_disabled"}, soon())
+
+
+def test_a_drive_that_cannot_be_looked_for_is_not_said_to_be_back() -> None:
+    host, slot = alone()
+    note = slot.prepare({"kind": "removed"}, soon()) | {"fault": {"kind": "removed"}}
+    host.status = 2
+    for ask in (slot.stands, slot.end):
+        with pytest.raises(LabError, match="it cannot be told whether the drive is there: exit status 2"):
+            ask(note, soon())
+    host.status = 4
+    assert slot.stands(note, soon())
 
 
 VMD = "/sys/devices/pci0000:00/0000:00:0e.0/pci10000:00/10000:00:02.0"
