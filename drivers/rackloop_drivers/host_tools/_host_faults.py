@@ -256,6 +256,9 @@ class HostRegister:
                 listed = self._host.run(argv, deadline)
             except DeadlineExceeded as error:
                 raise NotConnected(str(error)) from error
+        if listed.status:
+            said = listed.stderr.strip() or f"exit status {listed.status}"
+            raise LabError(f"{self._host.name}: the notes of its faults in {_FOLDER} cannot be listed: {said}")
         return [unquote(name) for name in dict.fromkeys(listed.stdout.splitlines())]
 
 

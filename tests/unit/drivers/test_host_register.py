@@ -9,7 +9,7 @@ import pytest
 
 from rackloop.abilities import Completed, Host
 from rackloop.clock import Deadline
-from rackloop.errors import DeadlineExceeded, NotConnected
+from rackloop.errors import DeadlineExceeded, LabError, NotConnected
 from rackloop_drivers.host_tools import HostFaults, HostRegister
 from tests.deadlines import soon
 
@@ -21,8 +21,9 @@ class Server:
 
     name = "srv1"
 
-    def __init__(self, *, hangs: bool) -> None:
+    def __init__(self, *, hangs: bool, status: int = 0) -> None:
         self.hangs = hangs
+        self.status = status
 
     def reconnect(self, _deadline: Deadline) -> None:
         if self.hangs:
@@ -31,7 +32,7 @@ class Server:
     def run(self, argv: Sequence[str], _deadline: Deadline) -> Completed:
         if self.hangs:
             raise HANGS
-        return Completed(tuple(argv), 0, "drive%3Ad01\n", "")
+        return Completed(tuple(argv), self.status, "" if self.status else "drive%3Ad01\n", "")
 
 
 class HungDrive:
@@ -51,3 +52,8 @@ def test_a_server_that_hangs_is_not_connected() -> None:
 def test_a_drive_that_hangs_is_not_its_server() -> None:
     with pytest.raises(DeadlineExceeded):
         register(Server(hangs=False)).standing(soon())
+
+
+def test_a_server_that_cannot_list_its_notes_is_not_one_without_faults() -> None:
+    with pytest.raises(LabError, match=r"srv1: the notes of its faults in .* cannot be listed: exit status 137"):
+        register(Server(hangs=False, status=137)).standing(soon())
