@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rackloop.clock import VirtualClock
+from rackloop.clock import Deadline, VirtualClock
+from rackloop.lab import Secret
 from rackloop_drivers.boxes import BmcDriver, ConsoleOpening, Opening
 from rackloop_drivers.power.ipmi import IpmiBmcDriver, IpmiConsoleDriver
 from rackloop_drivers.power.redfish import RedfishBmcDriver
@@ -24,7 +25,7 @@ def stack() -> Iterator[ExitStack]:
         yield stack
 
 
-def no_shell(*_: object) -> Stream:
+def no_shell(host: str, port: int, user: str, password: Secret | None, known_hosts: Path, deadline: Deadline) -> Stream:
     raise AssertionError
 
 
