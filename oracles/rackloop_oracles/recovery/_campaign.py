@@ -83,12 +83,15 @@ class Campaign:
             self._oracle, eraser, self._result, self._chance, blocks=self._blocks, writes=self._plan.writes
         )
         parts = (
-            (patterns.erasures, damage.erased),
             (patterns.corruptions(self._plan.corruptions), damage.corrupted),
             # Last: a system may need more than the end of the damage to come back from these.
             (patterns.beyond(self._plan.beyond), damage.beyond),
             (self._corrupted_beyond(patterns), damage.corrupted_beyond),
         )
+        self._part(patterns.erasures, stripes, patterns, damage.erased, damage, eraser)
+        # Before what may lose more than that: what is lost there is not held against the blocks that nothing hit.
+        if patterns.erasures and not healthy.is_unharmed():
+            return
         for cases, carry_out in parts:
             self._part(cases, stripes, patterns, carry_out, damage, eraser)
         if self._plan.beyond and not self._result.matrix.total([Damage.BEYOND]).loud:

@@ -52,6 +52,11 @@ class HealthyChecks:
                 return False
         return True
 
+    def is_unharmed(self) -> bool:
+        """Once what was erased is repaired and mended, no block may have been harmed by that. Whether all is well."""
+        self._oracle.forget()
+        return self._is_right_all_over(Phase.AFTER, "when all was repaired and mended")
+
     def _is_right_all_over(self, phase: Phase, how: str) -> bool:
         reading = self._oracle.verify(0, self._blocks, how)
         wrong = self._oracle.judge(reading)

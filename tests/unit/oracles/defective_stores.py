@@ -93,6 +93,17 @@ class RebuildResurrects(CodedStore):
         super().repair_stripe(stripe)
 
 
+class RebuildSpoilsAnother(CodedStore):
+    """Writes what it rebuilds over the last whole stripe as well, with redundancy that belongs to it."""
+
+    def repair_stripe(self, stripe: int) -> None:
+        units = range(self.data_units(stripe) + self.m)
+        has_lost = any(self.read(stripe, unit) is None for unit in units)
+        super().repair_stripe(stripe)
+        if has_lost and stripe < self.stripes - 2:
+            self.store(self.stripes - 2, self.data(stripe))
+
+
 class WrongForOnePattern(CodedStore):
     """Decodes all but one pattern."""
 

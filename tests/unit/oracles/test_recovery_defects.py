@@ -38,6 +38,7 @@ from tests.unit.oracles.defective_stores import (
     OldContentOfAnother,
     RebuildResurrects,
     RebuildSkips,
+    RebuildSpoilsAnother,
     RebuildUndoesWrites,
     RedundancyLater,
     TakesOthersForErased,
@@ -169,6 +170,14 @@ def test_what_is_odd_and_right_passes(make: type[CodedStore]) -> None:
     result = judged(store, SectorEraser(store.drives), PLAN)
     assert (result.verdict, result.reasons) == (Verdict.PASS, ())
     assert result.not_covered == ["loss of power: it is not cut"]
+
+
+def test_blocks_that_nothing_hit_are_looked_at_when_all_is_mended() -> None:
+    store = RebuildSpoilsAnother(stripes=24)
+    result = judged(store, SectorEraser(store.drives), replace(PLAN, erasures=1))
+    assert result.verdict is Verdict.FAIL
+    assert all("(misplaced)" in reason for reason in result.reasons)
+    assert "(when all was repaired and mended)" in result.reasons[-1]
 
 
 def test_rebuilds_of_who_never_says_healthy_are_not_covered() -> None:
