@@ -315,6 +315,32 @@ def test_a_disks_letter_stands_for_the_port_it_was_last_named_with() -> None:
     assert [(change.subject, change.after) for change in changes] == [("srv1 p0", 2), ("srv1 p1", 1)]
 
 
+def test_an_nvme_drives_name_stands_for_the_port_its_controller_was_last_found_at() -> None:
+    known = replace(QUIET, ports={**PORTS, "nvme0n1": P1, "0000:10:00.0": P0})
+    error = "nvme0n1: Read(0x2) @ LBA 8, 1 blocks, Unrecovered Read Error (sct 0x2 / sc 0x81) DNR"
+    found = "nvme nvme0: pci function 0000:{}:00.0"
+    texts = (found.format(10), error, "nvme nvme0: I/O 12 QID 3 timeout, aborting", found.format(11), error)
+    before = replace(BEFORE, servers={"srv1": known})
+    broken = Disturbed(broken={Part.port("srv1", "p0"): frozenset({"kernel.medium_error"})})
+    changes = {
+        (change.subject, change.what): change.judgement
+        for change in compare(before, later(None, known, *texts), broken)
+    }
+    assert changes == {
+        ("srv1 p0", "kernel.medium_error"): Judgement.EXPECTED,
+        ("srv1 p0", "kernel.controller_reset"): Judgement.UNEXPECTED,
+        ("srv1 p1", "kernel.medium_error"): Judgement.UNEXPECTED,
+    }
+
+
+def test_an_nvme_drive_found_at_an_address_that_is_not_known_is_not_taken_for_another() -> None:
+    known = replace(QUIET, ports={**PORTS, "nvme0n1": P1})
+    error = "nvme0n1: Read(0x2) @ LBA 8, 1 blocks, Unrecovered Read Error (sct 0x2 / sc 0x81) DNR"
+    texts = ("nvme nvme0: pci function 0000:10:00.0", error)
+    before = replace(BEFORE, servers={"srv1": known})
+    assert only(compare(before, later(None, known, *texts), Disturbed())).subject == "srv1"
+
+
 def test_every_rule_has_a_name_of_its_own() -> None:
     assert len(rule_names()) == len(COUNTERS) + len(KERNEL_MESSAGES) + 3
     assert all(rule.name == name for rules in (COUNTERS, KERNEL_MESSAGES) for name, rule in rules.items())

@@ -24,6 +24,8 @@ from rackloop.record import HealthChange, Judgement
 
 _HCTL = re.compile(r"\b(?:sd|scsi|ses) (\d+:\d+:\d+:\d+)")
 _LETTER = re.compile(r"\bsd (\d+:\d+:\d+:\d+): \[(sd[a-z]+)\]")
+_CONTROLLER = re.compile(rf"\bnvme (nvme\d+): pci function ({PCI_ADDRESS})")
+_NAMESPACE = re.compile(r"(?<=\d)n\d+$")
 _DEVICE = re.compile(rf"\b(?:ata\d+|nvme\d+(?:n\d+)?|sd[a-z]+|host\d+|phy-[0-9:]+|{PCI_ADDRESS})\b")
 _BY_TEST = {Excuse.LINK: "the test took its link away", Excuse.POWER: "the test took its power away"}
 _BY_FAULT = "the test broke it"
@@ -46,20 +48,16 @@ class CounterChange:
     @property
     def broken_rule(self) -> Rule | None:
         """The rule that says it must not have moved this way; None where none does."""
-        rule = COUNTERS.get(self.counter)
-        if rule is None or not self.difference or (rule.may_fall and self.difference < 0):
-            return None
-        return rule
+        rule, moved = COUNTERS.get(self.counter), self.difference
+        return None if rule is None or not moved or (rule.may_fall and moved < 0) else rule
 
     @property
     def alarm(self) -> str | None:
         """The problem in words; None where there is none: a counter must not vanish, and some must not move."""
         if self.before is not None and self.after is None:
             return f"{self.counter} is no longer reported: it was {self.before}"
-        if (rule := self.broken_rule) is not None:
-            was = "not reported" if self.before is None else self.before
-            return f"{self.counter} went from {was} to {self.after}: {rule.meaning}"
-        return None
+        rule, was = self.broken_rule, "not reported" if self.before is None else self.before
+        return None if rule is None else f"{self.counter} went from {was} to {self.after}: {rule.meaning}"
 
 
 def health_changes(before: Mapping[str, int], after: Mapping[str, int]) -> list[CounterChange]:
@@ -169,6 +167,7 @@ def _kernel(server: str, was: ServerHealth, now: ServerHealth, judge: _Judge) ->
     addresses: dict[str, str] = {}
     for line in now.kernel:
         addresses |= {name: address for address, name in _LETTER.findall(line.text)}
+        addresses |= _CONTROLLER.findall(line.text)
         if (rule := broken_rule(line.text)) is not None:
             found.setdefault((rule.name, _about(line.text, addresses, was, now)), []).append(line)
     for (name, ports), lines in found.items():
@@ -180,9 +179,9 @@ def _about(text: str, addresses: Mapping[str, str], was: ServerHealth, now: Serv
     """The ports that a message is about; None where it names no device that is known.
 
     The SCSI address stays the same while a disk's letter may pass to another, so it goes first. ``addresses`` has those
-    of the letters that were named with one before, in which case only that is meant.
+    of letters and NVMe controllers that were named with one before, in which case only that is meant.
     """
-    names = _HCTL.findall(text) or [addresses.get(name, name) for name in _DEVICE.findall(text)]
+    names = _HCTL.findall(text) or [addresses.get(_NAMESPACE.sub("", one), one) for one in _DEVICE.findall(text)]
     known = [ports for name in names if (ports := _ports_of(name, was, now)) is not None]
     return frozenset().union(*known) if known else None
 
