@@ -95,12 +95,20 @@ def test_other_bytes_than_were_written_are_found(tmp_path: Path) -> None:
     assert "is not what was written: it begins as key 0x0, write 0" in result["mismatch"]
 
 
+def test_no_more_operations_are_under_way_than_there_are() -> None:
+    with two_switches() as switches:
+        done = blobload(document(switches, depth=2**62))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["operations"] == 2000
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"mix": "z"}, 'there is no YCSB workload "z"; give a, b, c, d, e or f'),
         ({"records": 0}, "records is 0; give at least 1"),
         ({"records": 1_000_000}, "the records do not fit: no space for a blob of 131072 bytes"),
+        ({"records": 2**62}, "the records do not fit: no space for a blob of 131072 bytes"),
         ({"layout": {"replicas": 3}}, "layout: 3 replicas need as many drives"),
         ({"colour": 1}, "unknown field `colour`"),
     ],

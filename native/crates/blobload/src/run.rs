@@ -88,7 +88,7 @@ impl<'a> Run<'a> {
             global,
             database,
             workload,
-            kinds: vec![0; document.depth],
+            kinds: vec![0; document.depth.min(document.operations as usize)],
             tallies: KINDS.iter().map(tally).collect(),
             started: 0,
             ended: 0,
@@ -100,7 +100,10 @@ impl<'a> Run<'a> {
 
     /// Store the records; the error says why they cannot be, and [`Run::trouble`] what has failed.
     pub fn load(&mut self) -> Result<(), String> {
-        let keys = (0..self.document.records).map(key_of);
+        let bytes: u64 = self.drives.iter().map(|drive| drive.bytes).sum();
+        // One more than the drives can hold is refused like any further ones, whose keys need no memory then.
+        let most = bytes / u64::from(self.document.tree.record_bytes) + 1;
+        let keys = (0..self.document.records.min(most)).map(key_of);
         let loaded = self.database.load(keys, &mut self.global, now_ns());
         loaded.map_err(|refusal| format!("the records do not fit: {refusal}"))?;
         while self.database.is_at_work() {
@@ -111,7 +114,7 @@ impl<'a> Run<'a> {
 
     /// Carry out the operations; `progress` is called with their number as the document asks.
     pub fn operate(&mut self, mut progress: impl FnMut(u64)) {
-        for token in 0..self.document.depth as u64 {
+        for token in 0..self.kinds.len() as u64 {
             self.start(token);
         }
         let every = self.document.progress_every.unwrap_or(u64::MAX);
