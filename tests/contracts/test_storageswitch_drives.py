@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,10 +13,12 @@ import pytest
 
 from rackloop.errors import ToolError
 from rackloop.lab import load_profile
+from rackloop.native import find_binary
 from rackloop.seed import stream
+from tests.deadlines import soon
 from tests.nbd_wire import EINVAL, FLUSH, FUA, TRIM, WRITE_ZEROES, NbdWire
 from tests.nbdkit_process import serving_unix
-from tests.storageswitch_process import RunningSwitch, running_switch, two_tenants
+from tests.storageswitch_process import STOP_S, RunningSwitch, running_switch, two_tenants
 
 SIZE = 8 << 20
 SHARE = SIZE // 2
@@ -152,6 +155,31 @@ def test_a_fragmented_model_writes_more_slowly_than_a_clean_one() -> None:
             means.append(switch.tenant("a")["latency"]["write"]["drive_ns"]["mean"])
     clean, fragmented = means
     assert fragmented > 1.5 * clean
+
+
+def test_a_signal_ends_it_while_a_drive_is_prepared(tmp_path: Path) -> None:
+    timing = nvme() | SLOW
+    for_ever = {**prepared(("random", 1))[0], "until": {"requests": 2**62}}
+    drive = MODEL | {"timing": timing, "prepare": [for_ever]}
+    config = two_tenants(drive=drive, control=str(tmp_path / "control"), nbd=str(tmp_path / "nbd"))
+    path = tmp_path / "switch.json"
+    path.write_text(json.dumps(config))
+    switch = subprocess.Popen([find_binary("storageswitch"), "--config", path])
+    try:
+        status = Path("/proc", str(switch.pid), "status")
+        # Before it catches the signal, that kills it.
+        soon().poll(lambda: caught_signals(status), lambda mask: bool(mask >> (signal.SIGTERM - 1) & 1), every_s=0.01)
+        switch.terminate()
+        assert switch.wait(timeout=STOP_S) == 0
+    finally:
+        switch.kill()
+        switch.wait()
+
+
+def caught_signals(status: Path) -> int:
+    """The mask of the signals that a process has handlers for."""
+    (line,) = (line for line in status.read_text().splitlines() if line.startswith("SigCgt:"))
+    return int(line.split()[1], 16)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,9 @@ mod store;
 mod switch;
 
 use std::process::ExitCode;
+use std::sync::mpsc::channel;
+use std::sync::Arc;
+use std::thread;
 
 use daemon::Invocation;
 use lexopt::ValueExt;
@@ -95,7 +98,7 @@ fn main() -> ExitCode {
     let done = if checks {
         check(&args)
     } else {
-        run(&args, &permission)
+        run(&args, permission)
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -113,19 +116,38 @@ fn check(args: &daemon::Args) -> Result<(), String> {
     Switch::check(&config).map_err(|what| format!("{}: {what}", config.place()))
 }
 
-fn run(args: &daemon::Args, permission: &Permission) -> Result<(), String> {
+/// What the program waits for.
+enum Event {
+    Started(Result<Arc<Switch>, String>),
+    Signal,
+}
+
+fn run(args: &daemon::Args, permission: Permission) -> Result<(), String> {
     let failed = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(|error| failed("signals", &error))?;
     if args.exit_with_parent {
         daemon::end_with_parent().map_err(|error| failed("--exit-with-parent", &error))?;
     }
-    let config = Config::read(&args.config)?;
-    let switch =
-        Switch::start(&config, permission).map_err(|error| failed(&config.place(), &error))?;
+    let config = Arc::new(Config::read(&args.config)?);
+    let (events, waits) = channel();
+    let (of_start, starting) = (events.clone(), config.clone());
+    // Beside this thread, which a signal ends meanwhile: the preparation of a drive may take for ever.
+    thread::spawn(move || of_start.send(Event::Started(Switch::start(&starting, &permission))));
+    thread::spawn(move || {
+        signals
+            .forever()
+            .try_for_each(|_| events.send(Event::Signal))
+    });
+    let started = match waits.recv() {
+        Ok(Event::Started(started)) => started,
+        Ok(Event::Signal) | Err(_) => return Ok(()),
+    };
+    let switch = started.map_err(|error| failed(&config.place(), &error))?;
     let sockets = Sockets::bind(&config)?;
     let tcp = sockets.tcp_address();
     let _files = sockets.serve(&switch);
     println!("{}", daemon::ready(tcp));
-    signals.forever().next();
+    // Only a signal can come any more.
+    drop(waits.recv());
     Ok(())
 }
