@@ -231,6 +231,17 @@ def refusal(tmp_path: Path, config: object, *options: str) -> str:
     return done.stderr
 
 
+def test_one_that_cannot_say_that_it_answers_ends_and_leaves_no_socket(tmp_path: Path) -> None:
+    path = tmp_path / "rack.json"
+    path.write_text(json.dumps(good_config(tmp_path)))
+    with Path("/dev/full").open("wb") as full:
+        command = [str(find_binary("rackd")), "--config", str(path)]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=SLOW_S, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "rackd: standard output: No space left" in done.stderr
+    assert not {"c.sock", "n.sock"} & {one.name for one in tmp_path.iterdir()}
+
+
 def good_config(tmp_path: Path, **changes: Any) -> dict[str, Any]:
     files = {"state_dir": str(tmp_path), "control": "c.sock", "nbd": "n.sock", "truth_log": "truth.jsonl"}
     return small_rack() | files | changes

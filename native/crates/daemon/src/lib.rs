@@ -8,6 +8,7 @@ mod panic;
 mod parent;
 mod timer;
 
+use std::io::{self, Write};
 use std::net::SocketAddr;
 
 use serde_json::json;
@@ -18,9 +19,12 @@ pub use panic::abort_on_panic;
 pub use parent::end_with_parent;
 pub use timer::Timer;
 
-/// The line that says that a program answers, with the address of its NBD server where it has one by TCP.
-#[must_use]
-pub fn ready(tcp: Option<SocketAddr>) -> String {
+/// Say on standard output that a program answers, with the address of its NBD server where it has one by TCP.
+///
+/// # Errors
+/// One line, where it cannot be written: who started the program never learns that it answers.
+pub fn say_ready(tcp: Option<SocketAddr>) -> Result<(), String> {
     let (pid, t_ns) = (std::process::id(), realtime::now_ns());
-    json!({"event": "ready", "pid": pid, "t_ns": t_ns, "nbd_tcp": tcp}).to_string()
+    let line = json!({"event": "ready", "pid": pid, "t_ns": t_ns, "nbd_tcp": tcp});
+    writeln!(io::stdout(), "{line}").map_err(|error| format!("standard output: {error}"))
 }

@@ -46,7 +46,7 @@ fn run(args: &Args) -> Result<(), ConfigError> {
     let running = RunningRack::start(&config)?;
     let tcp = sockets.tcp_address();
     let _files = sockets.serve(&running);
-    println!("{}", daemon::ready(tcp));
+    daemon::say_ready(tcp).map_err(ConfigError)?;
     signals.forever().next();
     running.settle();
     Ok(())

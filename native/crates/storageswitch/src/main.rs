@@ -146,7 +146,7 @@ fn run(args: &daemon::Args, permission: Permission) -> Result<(), String> {
     let sockets = Sockets::bind(&config)?;
     let tcp = sockets.tcp_address();
     let _files = sockets.serve(&switch);
-    println!("{}", daemon::ready(tcp));
+    daemon::say_ready(tcp)?;
     // Only a signal can come any more.
     drop(waits.recv());
     Ok(())
