@@ -179,6 +179,20 @@ def test_a_watch_counts_every_read_and_judges_it(probe: RackProbe, export: NbdEx
     assert result.max_us == pytest.approx((result.max_complete_ns - result.max_submit_ns) / 1000)
 
 
+def test_a_watch_reads_the_sectors_that_are_no_whole_block(probe: RackProbe, export: NbdExport) -> None:
+    label(probe, export, OLD, sectors=3)
+    label(probe, export, NEW, start_lba=2)
+    block_bytes = 2 * SECTOR_BYTES
+    with probe.watch(export, Expected(OLD), soon(), sectors=3, block_bytes=block_bytes, interval_s=0.05) as watch:
+        while (interval := watch.next_interval(soon())) and interval.completed < 4:
+            pass
+        result = watch.result(soon())
+    shorter = result.completed // 2
+    assert result.bytes == result.completed * block_bytes - shorter * SECTOR_BYTES
+    assert result.verdicts["wrong_drive"] == shorter
+    assert {offender.lba for offender in result.offenders} == {2}
+
+
 def test_a_watch_ends_after_its_duration(probe: RackProbe, export: NbdExport) -> None:
     label(probe, export, OLD)
     with probe.watch(export, Expected(OLD), soon(), duration_s=0.05, pace_us=1000, spin=True) as watch:

@@ -99,9 +99,11 @@ fn stop_on_quit() -> Arc<AtomicBool> {
 impl Watch<'_> {
     /// Execute I/Os until the end; an I/O that is still held then and does not complete in time is abandoned.
     fn go_on(&mut self) -> Result<(), Broken> {
-        let block = self.args.range.block.min(self.args.range.bytes());
+        let range = &self.args.range;
+        let block = range.block.min(range.bytes());
         let sectors = block / SECTOR_BYTES as u64;
-        let blocks = self.args.range.sectors / sectors;
+        // The last block of a round is what is left.
+        let blocks = range.sectors.div_ceil(sectors);
         let mut buffer = Some(Buffer::new(block as usize));
         let mut next_ns = now_ns();
         for n in 0.. {
@@ -109,9 +111,16 @@ impl Watch<'_> {
                 return Ok(());
             }
             next_ns = now_ns().max(next_ns.saturating_add(self.args.pace_us.saturating_mul(1000)));
-            let lba = self.args.range.start_lba + n % blocks * sectors;
+            let first = n % blocks * sectors;
+            let lba = self.args.range.start_lba + first;
             let offset = lba * SECTOR_BYTES as u64;
-            let mut lent = buffer.take().unwrap_or_else(|| Buffer::new(block as usize));
+            let length = sectors.min(self.args.range.sectors - first) as usize * SECTOR_BYTES;
+            let of_length = |buffer: Option<Buffer>| {
+                let mut buffer = buffer.unwrap_or_else(|| Buffer::new(block as usize));
+                buffer.resize(length);
+                buffer
+            };
+            let mut lent = of_length(buffer.take());
             if self.args.write {
                 self.expected.generation = self.args.generation + n / blocks;
                 let seed = self.expected.seed.unwrap_or_default();
@@ -126,9 +135,7 @@ impl Watch<'_> {
                     return Ok(());
                 };
                 let failed = written.result.is_err();
-                lent = written
-                    .buffer
-                    .unwrap_or_else(|| Buffer::new(block as usize));
+                lent = of_length(written.buffer);
                 if failed {
                     buffer = Some(lent);
                     continue;
