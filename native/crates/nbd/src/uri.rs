@@ -39,7 +39,8 @@ impl NbdUri {
     /// Whether `text` is meant as an NBD URI rather than as a path.
     #[must_use]
     pub fn is_meant(text: &str) -> bool {
-        text.starts_with("nbd:") || text.starts_with("nbd+") || text.starts_with("nbds")
+        let scheme = text.split_once(':').map(|(scheme, _)| scheme);
+        scheme.is_some_and(|scheme| matches!(scheme.split('+').next(), Some("nbd" | "nbds")))
     }
 
     /// Parse `text`.
@@ -136,6 +137,21 @@ mod tests {
             ("nbd://[::1]/a%2Fb", tcp("::1", DEFAULT_PORT, "a/b")),
         ] {
             assert_eq!(NbdUri::parse(text), Ok(uri));
+        }
+    }
+
+    #[test]
+    fn a_path_is_not_meant_as_a_uri() {
+        for text in [
+            "nbd:///x",
+            "nbd+unix:///x",
+            "nbds://host/x",
+            "nbds+unix:///x",
+        ] {
+            assert!(NbdUri::is_meant(text), "{text}");
+        }
+        for text in ["nbdsectors.img", "nbd", "nbd+1", "/srv/nbd:1", "/dev/nbd0"] {
+            assert!(!NbdUri::is_meant(text), "{text}");
         }
     }
 
