@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -96,6 +97,17 @@ def test_tests_and_conftests_import_what_lies_beside_them(rackloop: CommandLine,
     ended = rackloop("run", "mine", "--out", "out", *workers)
     assert ended.status == 0, ended
     assert set(Results(rackloop.directory / "out").tests()) == {"a/it::it", "b/it::it", "c/it::it"}
+
+
+def test_why_workers_ended_is_said_once(rackloop: CommandLine) -> None:
+    (rackloop.directory / "conftest.py").write_text(
+        "import os\nif 'PYTEST_XDIST_WORKER' in os.environ: raise RuntimeError('no port is free')\n"
+    )
+    (rackloop.directory / "test_it.py").write_text("def test_one(lab): ...\n")
+    ended = rackloop("run", "test_it.py", "-n", "2", "--out", "out")
+    assert ended.status == 3, ended
+    (said,) = (line for line in ended.err.splitlines() if "no port is free" in line)
+    assert re.match(r"rackloop: worker gw\d ended: .*RuntimeError: no port is free", said)
 
 
 def test_what_failed_last_runs_alone_and_the_first_failure_ends_a_run(rackloop: CommandLine) -> None:

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import pytest
 
@@ -20,6 +20,7 @@ class QuietSession:
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
         self._nowhere: TextIO | None = None
+        self._told: set[str] = set()
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -45,6 +46,14 @@ class QuietSession:
         self._say(report.longreprtext)
         if report.capstdout:
             self._say(f"it printed:\n{report.capstdout.rstrip()}")
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object | None) -> None:
+        """Say why a worker came to an early end, once for all that end so."""
+        lines = [line.strip() for line in str(error or "").splitlines() if line.strip()]
+        if lines and lines[-1] not in self._told:
+            self._told.add(lines[-1])
+            self._say(f"rackloop: worker {node.gateway.id} ended: {lines[-1]}")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_internalerror(self, excrepr: object) -> None:
