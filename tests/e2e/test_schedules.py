@@ -106,6 +106,8 @@ def test_a_failing_run_is_shrunk_to_a_plan_that_fails_with_the_least(rackloop: C
     assert rackloop("lab", "up", "mock").status == 0
     assert rackloop("run", plan, *at, "--seed", "7", "--out", "results").status == 1
     assert not (plan.parent / "results" / "report").exists()
+    (left,) = (plan.parent / "results" / "schedules").iterdir()
+    assert f"#   rackloop run THIS_FILE --lab mock --testplans {plan.parent}\n" in left.read_text()
     shrunk = rackloop("schedule", "shrink", "results", *at, "--runs", "8")
     assert shrunk.status == 0, shrunk
     assert "run 2: without any fault: 0 faults" in shrunk.out
