@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -104,3 +105,21 @@ def test_a_run_that_is_interrupted_as_it_begins_is_not_left_behind(tmp_path: Pat
         schedule_shrink._run_to_its_end(["sh", "-c", begins])
     pid = (tmp_path / "pid").read_text().strip()
     assert not (Path("/proc") / pid).exists()
+
+
+@pytest.mark.parametrize(
+    ("out", "said"),
+    [
+        ("plan.yaml", "plan.yaml is there already: choose another file with --out"),
+        (".", ". is there already"),
+        ("absent/least.yaml", "--out absent/least.yaml: there is no folder absent; make it first"),
+    ],
+)
+def test_a_plan_is_not_shrunk_over_a_file_and_that_is_told_before_the_first_run(
+    storm: ScheduleRequest, out: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plan.yaml").write_text("mine")
+    with pytest.raises(BadInput, match=re.escape(said)):
+        schedule_shrink.run(storm, times=1, runs=5, out=Path(out))
+    assert (tmp_path / "plan.yaml").read_text() == "mine"

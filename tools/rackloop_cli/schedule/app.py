@@ -92,7 +92,9 @@ def schedule_shrink(
         int, typer.Option(metavar="K", min=1, max=100, help="A candidate fails if it does K times of K.")
     ] = 1,
     runs: Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="At most so many runs.")] = 60,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The plan to write.")] = Path("least.yaml"),
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The plan to write; no file that is there.")] = Path(
+        "least.yaml"
+    ),
     testplans: TestplansOption = None,
 ) -> None:
     """Find the least schedule with which a test still fails.

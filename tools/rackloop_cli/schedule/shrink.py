@@ -30,7 +30,8 @@ _SAYS_SOMETHING = frozenset({Verdict.PASS, Verdict.FAIL})
 
 
 def run(request: ScheduleRequest, *, times: int, runs: int, out: Path) -> int:
-    """Shrink the first schedule of the request and write a plan with the least to ``out``."""
+    """Shrink the first schedule of the request and write a plan with the least to ``out``, a new file."""
+    _require_new(out)
     lab = load_lab(request.lab)
     found = find(request, lab)[0]
     if found.plan is None or found.entry is None:
@@ -65,6 +66,14 @@ def run(request: ScheduleRequest, *, times: int, runs: int, out: Path) -> int:
         console.print("the faults are not the cause: look at the limit that was broken, and at the lab")
         return EXIT_LAB_FAILED
     return EXIT_PASS
+
+
+def _require_new(out: Path) -> None:
+    """Raise BadInput where the file is there, or cannot be: before the first run, not behind the last."""
+    if out.exists():
+        raise BadInput(f"{out} is there already: choose another file with --out, or delete it first")
+    if not out.absolute().parent.is_dir():
+        raise BadInput(f"--out {out}: there is no folder {out.parent}; make it first")
 
 
 @dataclass
