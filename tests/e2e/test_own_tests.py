@@ -124,6 +124,13 @@ def test_what_failed_last_runs_alone_and_the_first_failure_ends_a_run(rackloop: 
     assert ended.status == 1, ended
     assert "slowest" in ended.out
     assert set(Results(rackloop.directory / "second").tests()) == {"it::two"}
+    # A file of the same name elsewhere has not failed.
+    (rackloop.directory / "other").mkdir()
+    (rackloop.directory / "other" / "test_it.py").write_text("def test_two(lab): ...\ndef test_four(lab): ...\n")
+    assert rackloop("run", "other", "--lf", "--out", "third").status == 0
+    assert set(Results(rackloop.directory / "third").tests()) == {"it::two", "it::four"}
+    assert rackloop("run", "test_it.py", "--lf", "--out", "fourth").status == 1
+    assert set(Results(rackloop.directory / "fourth").tests()) == {"it::two"}
 
 
 def test_plain_pytest_runs_it_on_the_mock_lab(rackloop: CommandLine) -> None:

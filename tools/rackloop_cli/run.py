@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -182,11 +183,18 @@ def _pytest_main(arguments: list[str], session: PlannedSession, *plugins: object
 
     from rackloop_cli.shared.pytest_memory import pytest_memory
 
-    with pytest_memory(session.prepared.rack.name) as memory:
+    with pytest_memory(_memory_of(session.prepared)) as memory:
         status = int(pytest.main([memory.option, *arguments], plugins=[session, *plugins]))
         if status != _USAGE_ERROR and session.status is not None:
             memory.keep()
     return status
+
+
+def _memory_of(prepared: PreparedRun) -> str:
+    """The name of what is remembered of a lab and the tests of a folder: others may have files and tests so called."""
+    root = prepared.tests_root
+    own = "" if root == data_path("testplans") else f"-{hashlib.sha256(os.fsencode(root)).hexdigest()[:12]}"
+    return prepared.rack.name + own
 
 
 def _dry_run(prepared: PreparedRun, arguments: list[str], *, as_json: bool = False) -> int:

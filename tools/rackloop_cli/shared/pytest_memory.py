@@ -42,9 +42,9 @@ class PytestMemory:
 
 
 @contextmanager
-def pytest_memory(lab_name: str) -> Iterator[PytestMemory]:
-    """The memory of earlier sessions on the lab of this name, for one more."""
-    kept = state_root() / _KEPT_IN / lab_name
+def pytest_memory(name: str) -> Iterator[PytestMemory]:
+    """The memory of earlier sessions of this name, for one more."""
+    kept = state_root() / _KEPT_IN / name
     _remove_left_behind()
     with tempfile.TemporaryDirectory(prefix=_PREFIX) as made, _owned(Path(made)):
         folder = Path(made) / "cache"
