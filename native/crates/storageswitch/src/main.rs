@@ -116,7 +116,7 @@ fn check(args: &daemon::Args) -> Result<(), String> {
     Switch::check(&config).map_err(|what| format!("{}: {what}", config.place()))
 }
 
-/// What the program waits for.
+/// The end of the start, or a signal.
 enum Event {
     Started(Result<Arc<Switch>, String>),
     Signal,
