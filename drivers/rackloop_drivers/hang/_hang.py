@@ -13,6 +13,7 @@ from typing import Any
 from rackloop.abilities import Host
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, FaultRefused, LabError, NotSupported
+from rackloop_drivers.failed_command import failure_of
 from rackloop_drivers.host_tools import with_watchdogs
 
 _LONGEST_S = 3600
@@ -70,7 +71,7 @@ class HostHang:
         script = files("rackloop_drivers.hang").joinpath("hang.sh").read_text(encoding="utf-8")
         argv = ["sh", "-c", with_watchdogs(script), "hang", *self._places, what, *arguments]
         completed = self._host.run(argv, deadline)
-        said = completed.stderr.strip() or f"exit status {completed.status}"
+        said = failure_of(completed)
         if completed.status == _NO_FREEZER:
             raise NotSupported(f"the programs of {self._host.name} cannot be held: {said}")
         if completed.status == _UNSAFE:

@@ -11,6 +11,7 @@ from urllib.parse import quote, unquote
 from rackloop.abilities import Host
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotConnected, NotSupported, RackloopError, ToolError
+from rackloop_drivers.failed_command import failure_of
 
 _PACKAGES = {
     "losetup": "util-linux",
@@ -214,7 +215,7 @@ class HostFaults:
     def _sh(self, script: str, *arguments: str, deadline: Deadline, stdin: str = "") -> str:
         completed = self._host.run(["sh", "-c", script, "note", *arguments], deadline, stdin=stdin)
         if completed.status:
-            said = completed.stderr.strip() or f"exit status {completed.status}"
+            said = failure_of(completed)
             raise LabError(f"{self._host.name}: the note of a fault in {self._folder} failed: {said}")
         return completed.stdout
 
@@ -257,7 +258,7 @@ class HostRegister:
             except DeadlineExceeded as error:
                 raise NotConnected(str(error)) from error
         if listed.status:
-            said = listed.stderr.strip() or f"exit status {listed.status}"
+            said = failure_of(listed)
             raise LabError(f"{self._host.name}: the notes of its faults in {_FOLDER} cannot be listed: {said}")
         return [unquote(name) for name in dict.fromkeys(listed.stdout.splitlines())]
 

@@ -9,6 +9,7 @@ from importlib.resources import files
 from rackloop.abilities import Host
 from rackloop.clock import Deadline
 from rackloop.errors import LabError
+from rackloop_drivers.failed_command import failure_of
 
 _BY_PATH = "/dev/disk/by-path/"
 
@@ -24,5 +25,5 @@ def tell_of_switch(host: Host, paths: Sequence[str], deadline: Deadline, *, look
     ports = [path.removeprefix(_BY_PATH) for path in paths]
     completed = host.run(["sh", "-c", script, "notice", script, "begin", str(math.ceil(looks_s)), *ports], deadline)
     if completed.status:
-        said = completed.stderr.strip() or f"exit status {completed.status}"
+        said = failure_of(completed)
         raise LabError(f"{host.name} could not be told that drives are about to be switched: {said}; it takes root")

@@ -14,6 +14,7 @@ from typing import Any
 from rackloop.abilities import Host, WritableDrive
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, LabError, NotSupported, ProtocolError, ToolError
+from rackloop_drivers.failed_command import failure_of
 
 MD_ARRAY = "md_array"
 """The one kind of :class:`HostArrays`."""
@@ -153,7 +154,7 @@ class HostArray:
         script = files("rackloop_drivers.md").joinpath("array.sh").read_text(encoding="utf-8")
         argv: Sequence[str] = ("sh", "-c", script, "array", what, self._name, *arguments)
         completed = self._host.run(argv, deadline)
-        said = completed.stderr.strip() or f"exit status {completed.status}"
+        said = failure_of(completed)
         if completed.status == _NO_TOOL:
             tool = completed.stdout.strip()
             raise ToolError(f"{tool} was not found on {self._host.name}: install its package {_PACKAGES[tool]} there")

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from rackloop.abilities import Completed, Host
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, FaultRefused, LabError, ToolError
+from rackloop_drivers.failed_command import failure_of
 
 _LONGEST_S = 3600
 """A partition that no harness ends is over after this, by the server's own timer."""
@@ -100,6 +101,6 @@ class HostPartition:
         if completed.status == _NO_TOOL:
             raise ToolError(f"nft was not found on {self._host.name}: install its package nftables there")
         if completed.status:
-            said = completed.stderr.strip() or f"exit status {completed.status}"
+            said = failure_of(completed)
             raise LabError(f"{self._host.name}: its packet filter: {said}; it takes root on the server")
         return completed.stdout

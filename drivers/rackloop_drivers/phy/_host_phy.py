@@ -14,6 +14,7 @@ from importlib.resources import files
 from rackloop.abilities import Host, PortState
 from rackloop.clock import Deadline
 from rackloop.errors import LabError, NotSupported
+from rackloop_drivers.failed_command import failure_of
 from rackloop_drivers.host_tools import missing_tool
 
 _PATH = re.compile(
@@ -135,6 +136,6 @@ def run_phy(host: Host, via: PhyVia, what: str, *arguments: str, deadline: Deadl
     if completed.status == _NOT_FREE:
         raise LabError(f"{host.name}: {completed.stderr.strip()}")
     if completed.status:
-        said = completed.stderr.strip() or f"exit status {completed.status}"
+        said = failure_of(completed)
         raise LabError(f"{host.name}: {what} of its PHYs failed: {said}; it takes root on the server")
     return completed.stdout

@@ -18,6 +18,7 @@ from rackloop.abilities import Host
 from rackloop.clock import Deadline
 from rackloop.drive_identifiers import PCI_ADDRESS, normal_text, nvme_drive_of
 from rackloop.errors import BadInput, DeadlineExceeded, GuardRefused, LabError, NotSupported
+from rackloop_drivers.failed_command import failure_of
 from rackloop_drivers.host_tools import identify_drive, read_drives, require_tool
 
 _PCI = re.compile(PCI_ADDRESS)
@@ -141,7 +142,7 @@ class HostSlot:
         completed = self._host.run(self._command("locate", self._device), deadline)
         if completed.status not in {0, _NOT_THERE}:
             # Else a drive that is away would be taken for one that came back by itself.
-            said = completed.stderr.strip() or f"exit status {completed.status}"
+            said = failure_of(completed)
             raise LabError(f"{self._where}: it cannot be told whether the drive is there: {said}")
         return completed.status == _NOT_THERE or self._is_replaced(note, deadline)
 
@@ -319,7 +320,7 @@ class HostSlot:
     def _tool(self, argv: list[str], deadline: Deadline) -> str:
         completed = self._host.run(argv, deadline)
         if completed.status:
-            said = completed.stderr.strip() or f"exit status {completed.status}"
+            said = failure_of(completed)
             raise LabError(f"{self._host.name}: {' '.join(argv)} failed: {said}")
         return completed.stdout
 
@@ -336,7 +337,7 @@ class HostSlot:
         if completed.status == _NOT_ABOVE:
             raise GuardRefused(self._drive_id, [completed.stderr.strip()])
         if completed.status:
-            said = completed.stderr.strip() or f"exit status {completed.status}"
+            said = failure_of(completed)
             raise LabError(f"{self._where}: {what} {' '.join(arguments)}: {said}; it takes root on the server")
         return completed.stdout
 

@@ -13,6 +13,7 @@ from rackloop.abilities import Executor, Host, WritableDrive
 from rackloop.clock import Deadline
 from rackloop.errors import DeadlineExceeded, LabError, NotSupported
 from rackloop.native import find_binary
+from rackloop_drivers.failed_command import failure_of
 from rackloop_drivers.host_tools import name_of
 from rackloop_drivers.workload._rackprobe_results import Expected
 
@@ -46,7 +47,7 @@ def make_file_system(executor: Executor, drive: WritableDrive, expected: Expecte
     done = executor.run(argv, deadline, stdin=image)
     # A pipe has the status of its last command, and each of the others says what it lacks.
     if done.status or done.stderr.strip():
-        said = done.stderr.strip() or f"exit status {done.status}"
+        said = failure_of(done)
         raise LabError(f"{name_of(executor)}: no {FILE_SYSTEM} was written to {drive.drive_id}: {said}")
 
 
