@@ -166,10 +166,11 @@ pub fn open(path: &Path) -> io::Result<File> {
         .create(true)
         .read(true)
         .open(path)?;
-    if !file.metadata()?.is_file() {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
         return Ok(file);
     }
-    let bytes = file.metadata()?.len();
+    let bytes = metadata.len();
     let mut piece = [0; PIECE_BYTES];
     let mut whole = bytes;
     while whole > 0 {
