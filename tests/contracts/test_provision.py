@@ -178,6 +178,13 @@ def test_a_playbook_runs_on_the_servers_that_are_named(rack: MockRack, tmp_path:
         provisioner.run(own, Deadline.after(CLOCK, 300), servers=["srv4"])
 
 
+def test_a_playbook_that_does_nothing_on_any_server_has_not_provisioned_them(rack: MockRack, tmp_path: Path) -> None:
+    playbook = written(tmp_path, "- name: Look\n  ansible.builtin.command: 'true'")
+    playbook.write_text(playbook.read_text().replace("hosts: servers", "hosts: servres"))
+    with pytest.raises(BadInput, match=r"own\.yml did nothing on any server: .* `hosts: servers`"):
+        play(rack, playbook, "srv1")
+
+
 def test_a_host_key_that_is_not_the_known_one_is_refused(rack: MockRack, tmp_path: Path) -> None:
     known, other = accesses(rack, "srv1", "srv2").values()
     keys = [line.split(" ", 1)[1] for line in known.known_hosts.read_text().splitlines() if str(other.port) in line]

@@ -17,7 +17,7 @@ from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, LabError, NotConnected, ToolError
 from rackloop.lab import Lab
 from rackloop.names import guess
-from rackloop_drivers.provision._inventory import SshReach, inventory, passwords, ssh_config
+from rackloop_drivers.provision._inventory import SERVERS, SshReach, inventory, passwords, ssh_config
 from rackloop_drivers.provision._run_folder import run_folder
 from rackloop_drivers.provision._tasks import TaskDone, TaskReader, TaskStatus, redacting
 
@@ -90,7 +90,8 @@ class Provisioner:
         ``on_task`` is called with each task that ends, and ``check`` every second, such as whether a lease is over, on
         another thread; what they raise ends the run and is raised here. Raises LabError naming play, task, server and
         what was said where a task fails, NotConnected where a server is not reached, DeadlineExceeded where it takes
-        too long, ToolError where Ansible itself fails, BadInput where a secret is missing or a server is none of these.
+        too long, ToolError where Ansible itself fails, BadInput where a secret is missing, a server is none of these,
+        or the playbook has no task for any of them.
         """
         reaches = self._chosen(servers)
         given = passwords(reaches)
@@ -221,6 +222,11 @@ class _Run:
         unreached = [task for task in self.done if task.status is TaskStatus.UNREACHABLE]
         failed = [task for task in self.done if task.status is TaskStatus.FAILED]
         if runner.rc == 0:  # a failure that the playbook itself took care of (rescue) is none
+            if not self.done:
+                raise BadInput(
+                    f"{playbook.name} did nothing on any server: no play is for one of them; they are in the group "
+                    f"{SERVERS!r}, so write `hosts: {SERVERS}`"
+                )
             return
         if failed:
             raise LabError(_failures(playbook, failed + unreached))
