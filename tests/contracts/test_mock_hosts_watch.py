@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rackloop.errors import LabError
+from rackloop.inspection.health import broken_rule
 from rackloop.lab import load_lab
 from rackloop_labs._rackd_config import rackd_config
 from rackloop_labs.mock_hosts._view import HostView
@@ -78,6 +79,10 @@ def test_a_media_error_is_in_the_kernel_log_of_the_server_that_sees_the_drive(be
     view = bench.watch.view("srv1")
     assert said(view, f"critical medium error, dev {name}, sector 16 op 0x0:(READ)")
     assert said(view, "Sense Key : Medium Error")
+    # libata tells of the failed command first, which is no loss of its link.
+    assert said(view, "ata1.00: exception Emask 0x0 SAct 0x1 SErr 0x0 action 0x0")
+    rules = [broken_rule(line.text) for line in view.kernel_log]
+    assert {rule.name for rule in rules if rule is not None} == {"kernel.medium_error"}
     (drive,) = [drive for drive in view.drives if drive.drive_id == "d01"]
     assert drive.counters["media_errors"] == len(drive.failed_lbas) >= 1
     assert set(drive.failed_lbas) == {16}

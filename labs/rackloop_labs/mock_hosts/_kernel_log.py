@@ -129,6 +129,7 @@ def medium_error(drive: AttachedDrive, lba: int, *, is_write: bool) -> Iterator[
         command, fault = ("Write(0x1)", "Write Fault (sct 0x2 / sc 0x80)") if is_write else _NVME_UNREAD
         yield Message(f"{drive.block_name}: {command} @ LBA {lba}, 1 blocks, {fault} DNR ", _ERROR)
     else:
+        yield from _ata_failed(drive, is_write=is_write) if drive.transport == "sata" else ()
         unit = f"sd {drive.hctl}: [{drive.kernel_name}] tag#0"
         sense = "Write error" if is_write else "Unrecovered read error"
         kept = " - auto reallocate failed" if drive.protocol == "sata" else ""
@@ -163,6 +164,16 @@ def timed_out(drive: AttachedDrive, offset: int, after_s: float, *, is_write: bo
 def ata_name(port: HbaPort) -> str:
     """The name of a port as libata has it, counted from 1."""
     return f"ata{port.index + 1}"
+
+
+def _ata_failed(drive: AttachedDrive, *, is_write: bool) -> Iterator[Message]:
+    """A command that an ATA drive failed, before its SCSI translation tells of it."""
+    device = f"{ata_name(drive.port)}.00"
+    yield Message(f"{device}: exception Emask 0x0 SAct 0x1 SErr 0x0 action 0x0", _ERROR)
+    yield Message(f"{device}: irq_stat 0x40000008", _ERROR)
+    yield Message(f"{device}: failed command: {'WRITE' if is_write else 'READ'} FPDMA QUEUED", _ERROR)
+    yield Message(f"{device}: status: {{ DRDY ERR }}", _ERROR)
+    yield Message(f"{device}: error: {{ {'IDNF' if is_write else 'UNC'} }}", _ERROR)
 
 
 def _nvme_found(drive: AttachedDrive) -> Iterator[Message]:

@@ -235,6 +235,7 @@ MESSAGES = {
     "nvme nvme0: controller is down; will reset: CSTS=0xffffffff": ("kernel.controller_reset", "srv1 p1"),
     "ata1: link is slow to respond, please be patient (ready=0)": ("kernel.link_slow", "srv1 p0"),
     "ata1.00: exception Emask 0x10 SAct 0x0 SErr 0x4010000 action 0xe frozen": ("kernel.link_lost", "srv1 p0"),
+    "ata1.00: exception Emask 0x0 SAct 0x1 SErr 0x0 action 0x6 frozen": ("kernel.link_lost", "srv1 p0"),
     "ata1: SError: { PHYRdyChg DevExch }": ("kernel.link_lost", "srv1 p0"),
     "pcieport 0000:11:00.0: AER: Corrected error received: 0000:11:00.0": ("kernel.pcie_aer", "srv1 p1"),
     "I/O error, dev sda, sector 0 op 0x0:(READ) flags 0x0": ("kernel.io_error", "srv1 p0"),
@@ -266,6 +267,7 @@ def test_every_rule_about_messages_is_tried() -> None:
     [
         "sd 0:0:0:0: [sda] Attached SCSI disk",
         "ata1: SATA link up 6.0 Gbps (SStatus 133 SControl 300)",
+        "ata1.00: exception Emask 0x0 SAct 0x1 SErr 0x0 action 0x0",
         "nvme nvme0: 1/0/0 default/read/poll queues",
         "pcieport 0000:00:11.0: pciehp: Slot(1): Card present",
         "pcieport 0000:00:10.0: AER: enabled with IRQ 24",

@@ -147,7 +147,8 @@ KERNEL_MESSAGES: Mapping[str, Rule] = {
             "a link was lost",
             _LAB,
             _LINK,
-            pattern=r"SError: \{|exception Emask|hard resetting link|SATA link down|"
+            # Without a bus error and a reset it is of a command alone, as of a sector that cannot be read.
+            pattern=r"SError: \{|exception Emask (?!0x0 .*\baction 0x0\b)|hard resetting link|SATA link down|"
             r"Slot\([^)]*\): (Link Down|Card not present)|mptsas: ioc\d+: (removing|delete)|removing handle|"
             r"rejecting I/O to offline device",
         ),
@@ -159,7 +160,6 @@ KERNEL_MESSAGES: Mapping[str, Rule] = {
 BOOT_ID = Rule("boot_id", "the server restarted during the test", _LAB, _POWER)
 MISSING = Rule("missing", "it could be read before the test, and cannot be afterwards", _LAB)
 UNREACHABLE = Rule("unreachable", "the server does not answer after the test", _LAB)
-
 
 _MESSAGE_NAMES = tuple(KERNEL_MESSAGES)
 
