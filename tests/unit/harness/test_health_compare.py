@@ -246,6 +246,8 @@ MESSAGES = {
     "Oops: 0002 [#1] PREEMPT SMP NOPTI": ("kernel.oops", "srv1"),
     "Out of memory: Killed process 812 (fio) total-vm:1048576kB": ("kernel.oom", "srv1"),
     "INFO: task fio:812 blocked for more than 120 seconds.": ("kernel.stall", "srv1"),
+    "watchdog: BUG: soft lockup - CPU#1 stuck for 26s! [kworker/1:2:99]": ("kernel.stall", "srv1"),
+    "BUG: workqueue lockup - pool cpus=0 node=0 flags=0x0 nice=0 stuck for 31s!": ("kernel.stall", "srv1"),
     "sd 1:0:0:0: attempting task abort!scmd(0x00000000b1b1)": ("kernel.command_timeout", "srv1 p1"),
 }
 

@@ -24,7 +24,6 @@ class Excuse(StrEnum):
 
 _LINK = frozenset({Excuse.LINK, Excuse.POWER})
 _POWER = frozenset({Excuse.POWER})
-_NEVER: frozenset[Excuse] = frozenset()
 # A port says as its kernel starts that it will report errors.
 _PCIE_ERROR = r"\bAER: (?!enabled with IRQ)|PCIe Bus Error"
 
@@ -40,7 +39,7 @@ class Rule:
     name: str
     meaning: str
     cause: Cause
-    excused_by: frozenset[Excuse] = _NEVER
+    excused_by: frozenset[Excuse] = frozenset()
     may_fall: bool = False
     pattern: str | None = None
 
@@ -96,7 +95,8 @@ KERNEL_MESSAGES: Mapping[str, Rule] = {
             "kernel.oops",
             "the server's kernel broke",
             _LAB,
-            pattern=r"\bOops\b|\bBUG: |general protection fault|unable to handle (kernel|page)|kernel BUG at",
+            pattern=r"\bOops\b|\bBUG: (?!\w+ lockup)|general protection fault|unable to handle (kernel|page)|"
+            r"kernel BUG at",
         ),
         Rule("kernel.oom", "the server ran out of memory", _LAB, pattern=r"Out of memory|oom-kill:|oom_reaper"),
         Rule(
@@ -104,7 +104,7 @@ KERNEL_MESSAGES: Mapping[str, Rule] = {
             "something on the server waits for ever",
             _LAB,
             _LINK,
-            pattern=r"blocked for more than \d+ seconds|soft lockup|hard LOCKUP|rcu\w*:? .*stall",
+            pattern=r"blocked for more than \d+ seconds|(soft|workqueue) lockup|hard LOCKUP|rcu\w*:? .*stall",
         ),
         Rule("kernel.pcie_aer", "the PCIe link corrupts what it carries", _LAB, _LINK, pattern=_PCIE_ERROR),
         Rule(
