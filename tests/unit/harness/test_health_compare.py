@@ -271,6 +271,8 @@ def test_every_rule_about_messages_is_tried() -> None:
         "ata1: SATA link up 6.0 Gbps (SStatus 133 SControl 300)",
         "ata1.00: exception Emask 0x0 SAct 0x1 SErr 0x0 action 0x0",
         "nvme nvme0: 1/0/0 default/read/poll queues",
+        "nvme nvme0: Shutdown timeout set to 8 seconds",
+        "traps: fio[812] general protection fault ip:7f3a2b sp:7ffc1d error:0 in libc.so.6[7f3a2b+155000]",
         "pcieport 0000:00:11.0: pciehp: Slot(1): Card present",
         "pcieport 0000:00:10.0: AER: enabled with IRQ 24",
         "EXT4-fs (sda1): mounted filesystem with ordered data mode. Quota mode: none.",

@@ -95,7 +95,7 @@ KERNEL_MESSAGES: Mapping[str, Rule] = {
             "kernel.oops",
             "the server's kernel broke",
             _LAB,
-            pattern=r"\bOops\b|\bBUG: (?!\w+ lockup)|general protection fault|unable to handle (kernel|page)|"
+            pattern=r"\bOops\b|\bBUG: (?!\w+ lockup)|general protection fault(?! ip:)|unable to handle (kernel|page)|"
             r"kernel BUG at",
         ),
         Rule("kernel.oom", "the server ran out of memory", _LAB, pattern=r"Out of memory|oom-kill:|oom_reaper"),
@@ -125,7 +125,7 @@ KERNEL_MESSAGES: Mapping[str, Rule] = {
             "a controller did not answer and was reset",
             _PRODUCT,
             _LINK,
-            pattern=r"nvme\d+: (controller is down|.*timeout|resetting controller|Device not ready)|"
+            pattern=r"nvme\d+: (controller is down|(?!Shutdown).*timeout|resetting controller|Device not ready)|"
             r"(mpt\w+|ioc\d+): .*(diag reset|fault_state|hard reset)",
         ),
         Rule(
