@@ -94,6 +94,8 @@ class ConsoleFollower:
                         self._lose(error, "trying again")
                 self._stopping.wait(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            # A kernel that died in the middle of a line, or a prompt less than a second old.
+            self._hand_over(self._lines.flush())
         finally:
             self._console.close()
             self._is_ended.set()

@@ -80,6 +80,18 @@ def test_a_lost_connection_is_made_again_and_the_gap_told() -> None:
     assert console.opened == 2
 
 
+def test_half_a_line_is_handed_over_at_the_end() -> None:
+    told: list[ConsoleLine] = []
+    heard = Event()
+    console = SimConsole(b"Kernel panic - not syn")
+    follower = ConsoleFollower(console, CLOCK, told.extend, hear=lambda _data: heard.set())
+    follower.start()
+    assert heard.wait(SOON_S)
+    follower.stop()
+    assert follower.wait(SOON_S)
+    assert [line.text for line in told] == ["listening: the console", "Kernel panic - not syn"]
+
+
 def test_one_reason_is_told_once() -> None:
     console = SimConsole(b"at last\n", refusals=(NotConnected("no answer"), NotConnected("no answer")))
     _, lines = followed(console, lines=3)
