@@ -61,11 +61,26 @@ def cabling(bench: Bench, deadline: Deadline) -> list[PortCheck]:
         every_s=_PAUSE_S,
     )
     if checks is None:
-        raise LabError(
-            f"the map of lab {rack.lab.name} changed whenever its servers were asked: see with `rackloop lab status "
-            f"{rack.lab.name}` who works on it, and look again"
-        )
+        raise _never_at_rest(rack.lab)
     return checks
+
+
+def at_rest(bench: Bench, deadline: Deadline) -> tuple[LiveMap, dict[str, HostInventory]]:
+    """The switch's live map, and the inventory of every server while it was that.
+
+    A map that another changes meanwhile is looked at again for as long as the rack may take to settle. Raises as
+    :func:`cabling`.
+    """
+
+    def look() -> tuple[LiveMap, dict[str, HostInventory]] | None:
+        live = _live(bench, deadline)
+        seen = inventories(bench, deadline)
+        return (live, seen) if is_unchanged(live, _live(bench, deadline)) else None
+
+    settled = deadline.sooner(bench.lab.time_s("settle"))
+    if (found := settled.poll(look, lambda found: found is not None, every_s=_PAUSE_S)) is None:
+        raise _never_at_rest(bench.lab)
+    return found
 
 
 def is_unchanged(before: LiveMap, now: LiveMap) -> bool:
@@ -103,6 +118,13 @@ def with_paths(lab: Lab) -> Lab:
 
 def _mock_paths(server: Server) -> dict[str, str]:
     return {name: f"pci-{pci_address(index)}" for index, name in enumerate(server.ports)}
+
+
+def _never_at_rest(lab: Lab) -> LabError:
+    return LabError(
+        f"the map of lab {lab.name} changed whenever its servers were asked: see with `rackloop lab status {lab.name}` "
+        "who works on it, and look again"
+    )
 
 
 def _live(bench: Bench, deadline: Deadline) -> LiveMap:

@@ -16,7 +16,7 @@ from rackloop.errors import LabError, NotConnected, NotSupported
 from rackloop.lab import Lab
 from rackloop.portmap import PortMap
 from rackloop_fixtures.rack.start import require_cabling
-from rackloop_labs.discovery import check_cabling, inventories, with_paths
+from rackloop_labs.discovery import at_rest, check_cabling, inventories, with_paths
 from tests.unit.harness.answering_server import AnsweringServer
 from tests.unit.harness.cabled_rack import SWITCHED, CabledRack, described
 
@@ -132,6 +132,28 @@ def test_a_map_that_changes_while_hosts_are_asked_is_looked_at_again(bench: Any)
     bench.fabric.after_reading = remap
     assert check_cabling(bench, soon(bench)) == []
     assert len(bench.asked) == 6
+
+
+def test_what_servers_see_is_of_the_map_that_it_is_described_by(bench: Any) -> None:
+    def remap() -> None:
+        if bench.fabric.generation == 1:
+            bench.fabric.generation = 2
+            bench.rack.live = bench.fabric.live = PortMap.of([(1, 22), (2, 21)])
+
+    bench.fabric.after_reading = remap
+    live, seen = at_rest(bench, soon(bench))
+    assert (live.generation, live.pairs.peer_of(1)) == (2, 22)
+    assert [drive.identity.serial for drive in seen["srv1"].drives] == ["002", "S1"]
+    assert len(bench.asked) == 6
+
+
+def test_a_map_that_never_rests_is_not_described(bench: Any) -> None:
+    def remap() -> None:
+        bench.fabric.generation += 1
+
+    bench.fabric.after_reading = remap
+    with pytest.raises(LabError, match="changed whenever its servers were asked"):
+        at_rest(bench, soon(bench))
 
 
 def test_ports_that_others_remap_all_the_time_are_not_looked_at_again(bench: Any) -> None:

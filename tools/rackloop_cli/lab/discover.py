@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from rackloop.abilities import Fabric
+from rackloop.abilities import Fabric, LiveMap
 from rackloop.clock import Clock, Deadline, RealClock
 from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput, DescriptionError, NotSupported
 from rackloop.lab import Lab, LabState, check_files, load_lab
@@ -18,7 +18,7 @@ from rackloop_drivers.fabric.flexfabric import FlexFabric, FlexFabricDriver, ope
 from rackloop_drivers.host import SshAccess, SshHost, run_on_all
 from rackloop_drivers.host_tools import survey_host
 from rackloop_labs import open_lab
-from rackloop_labs.discovery import inventories, with_paths
+from rackloop_labs.discovery import at_rest, inventories, with_paths
 from rackloop_labs.draft_description import FILL_IN, DraftDescription, FoundServer, FoundSwitch
 from rackloop_labs.ssh_access import ssh_accesses
 
@@ -82,8 +82,13 @@ def _of_lab(lab: Lab, name: str, clock: Clock) -> DraftDescription:
     deadline = _deadline(clock, lab)
     with open_lab(lab, clock, state, token=None, bring_up=False) as bench:
         _say_how_many(len(lab.servers))
-        seen = inventories(bench, deadline)
-        switch = _found(bench.equipment.fabric, _control_of(lab, state), deadline) if lab.has_switch else None
+        switch = None
+        if lab.has_switch:
+            # Drives are described at the switch ports that the map joins them to.
+            live, seen = at_rest(bench, deadline)
+            switch = _found(bench.equipment.fabric, _control_of(lab, state), deadline, live)
+        else:
+            seen = inventories(bench, deadline)
         surveyed = with_paths(bench.lab)
     endpoints = state.endpoints() if state.is_held() else None
     servers = [FoundServer(access, seen[name]) for name, access in ssh_accesses(lab, endpoints).items()]
@@ -103,7 +108,7 @@ def _of_hosts(accesses: Sequence[SshAccess], control: str | None, name: str, clo
             stack.callback(fabric.close)
             is_tcp = control.startswith("tcp://")
             address = ("tcp", control.removeprefix("tcp://")) if is_tcp else ("serial", control)
-            switch = _found(fabric, address, deadline)
+            switch = _found(fabric, address, deadline, fabric.live_map(deadline))
     return DraftDescription(name, [FoundServer(access, seen[access.name]) for access in accesses], switch)
 
 
@@ -111,8 +116,8 @@ def _deadline(clock: Clock, lab: Lab | None = None) -> Deadline:
     return Deadline.after(clock, _WITHIN_S if lab is None else lab.time_s("tools", at_least=_WITHIN_S))
 
 
-def _found(fabric: Fabric, control: tuple[str, str], deadline: Deadline) -> FoundSwitch:
-    return FoundSwitch(fabric.identify(deadline), control, fabric.port_count(deadline), fabric.live_map(deadline).pairs)
+def _found(fabric: Fabric, control: tuple[str, str], deadline: Deadline, live: LiveMap) -> FoundSwitch:
+    return FoundSwitch(fabric.identify(deadline), control, fabric.port_count(deadline), live.pairs)
 
 
 def _control_of(lab: Lab, state: LabState) -> tuple[str, str]:
