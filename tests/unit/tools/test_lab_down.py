@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rackloop.clock import RealClock
-from rackloop.errors import EXIT_PASS, BadInput
+from rackloop.errors import EXIT_PASS, BadInput, LabError
 from rackloop.lab import LabState, parts_of
 from rackloop.safety.leases import Holder, Leases, RackLeased
 from rackloop.safety.store import open_store
@@ -86,6 +86,20 @@ def test_a_lab_with_a_damaged_store_is_taken_down_all_the_same(up: Up, capsys: p
     assert verb.down(str(up.lab.source)) == EXIT_PASS
     assert not up.is_up
     assert "is damaged" in capsys.readouterr().err
+
+
+def test_a_lab_whose_store_cannot_be_opened_is_taken_down_when_told_to(
+    up: Up, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # As on a disk that the lab itself has filled.
+    up.state.store.mkdir()
+    for given in ({}, {"steal": True}, {"yes": True}):
+        with pytest.raises(LabError, match=r"lab down .* --steal --yes` takes it down, whoever holds it"):
+            verb.down(str(up.lab.source), **given)
+    assert up.is_up
+    assert verb.down(str(up.lab.source), steal=True, yes=True) == EXIT_PASS
+    assert not up.is_up
+    assert "its leases are not known: lab store" in capsys.readouterr().err
 
 
 def test_a_lab_that_is_not_up_is_a_lab_that_is_down(up: Up, leases: Leases, capsys: pytest.CaptureFixture[str]) -> None:

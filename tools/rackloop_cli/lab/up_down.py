@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from rackloop.clock import RealClock
-from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput
+from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput, LabError
 from rackloop.lab import Lab, LabKind, load_lab, parts_of
 from rackloop.safety.leases import Holder, Leases, LeaseTerms, RackLeased, leased
 from rackloop.safety.store import StoreDamaged, open_lab_store
@@ -62,13 +62,22 @@ def down(name: str, *, steal: bool = False, yes: bool = False) -> int:
     """Take the lab down; a lab that is not up is a lab that is down.
 
     Raises RackLeased where another holder has a lease of it, unless told to ``steal`` that. The user's own leases from
-    `rackloop lab lease` stay.
+    `rackloop lab lease` stay. Whether it is leased must be known, unless told to ``steal`` with ``yes``.
     """
     process = _process(name)
     lab = process.lab
     if process.state.is_held():
         require_described(lab, process.state, to_end=True)
-        _require_not_leased(lab, process, steal=steal, yes=yes)
+        try:
+            _require_not_leased(lab, process, steal=steal, yes=yes)
+        except RackLeased:
+            raise
+        except LabError as error:
+            # A lab that has filled its disk makes room only by going down.
+            if not (steal and yes):
+                how = f"`rackloop lab down {shlex.quote(name)} --steal --yes` takes it down, whoever holds it"
+                raise LabError(f"{error}; {how}") from error
+            print(f"rackloop: its leases are not known: {error}", file=sys.stderr)
     was_up = process.down()
     say(f"lab {lab.name} is down" if was_up else f"lab {lab.name} was not up")
     return EXIT_PASS
