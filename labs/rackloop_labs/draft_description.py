@@ -16,7 +16,8 @@ from socket import gethostname
 from rackloop.abilities import BoxIdentity
 from rackloop.abilities.inventory import HostInventory, SeenDrive
 from rackloop.drive_identifiers import PCI_ADDRESS, normal_text
-from rackloop.lab import Lab, load_profile, profile_names
+from rackloop.errors import NotSupported
+from rackloop.lab import EnvironmentSecret, FileSecret, Lab, Secret, VaultSecret, load_profile, profile_names
 from rackloop.portmap import PortMap
 from rackloop.units import parse_size
 from rackloop_drivers.host import SshAccess
@@ -114,6 +115,7 @@ class DraftDescription:
         for server in self.servers:
             lines += self._server(server, ports[server.access.name])
         lines += [
+            *self._jump_hosts(),
             "",
             f"# pdus: {FILL_IN} the power distribution units, and each server's outlet",
             *(["", "expanders:", *written.expanders] if written.expanders else []),
@@ -185,13 +187,8 @@ class DraftDescription:
             lines += [f"    ports: {names}", f"    paths: {paths}"]
         else:
             lines += [f"    # {FILL_IN}: no drive is seen at any port, so they cannot be told", "    ports: {p0}"]
-        lines += [
-            f"    ssh: {_scalar(access.address)}",
-            f"    user: {_scalar(access.user)}",
-            f"    known_hosts: {_scalar(str(access.known_hosts))}",
-        ]
-        if access.key_file is not None:
-            lines.append(f"    key_file: {_scalar(str(access.key_file))}")
+        reached = _reached(access) | ({} if access.jump is None else {"jump": access.jump.name})
+        lines += [f"    {key}: {value}" for key, value in reached.items()]
         lines.append(
             f"    # bmc: {FILL_IN} as in {{driver: redfish, address: 'https://...', user: ..., password: {{env: ...}}}}"
         )
@@ -203,6 +200,12 @@ class DraftDescription:
         for node, reason in found.inventory.unreadable.items():
             lines.append(f"    # {FILL_IN}: {node} cannot be read: {reason.splitlines()[0]}")
         return lines
+
+    def _jump_hosts(self) -> list[str]:
+        """The machines that servers were reached from."""
+        jumps = {found.access.jump.name: found.access.jump for found in self.servers if found.access.jump is not None}
+        lines = [f"  {name}: {_mapping(_reached(jump))}" for name, jump in jumps.items()]
+        return ["", "jump_hosts:", *lines] if lines else []
 
     def _ports(self, found: FoundServer) -> list[_Port]:
         """The ports of a server with what is at each: those that are known, else those where something is seen."""
@@ -293,6 +296,27 @@ class DraftDescription:
         same = (name for name, expander in known.items() if place.get("port") == str(expander.port))
         fresh = (name for number in self._expander_names if (name := f"exp{number}") not in known)
         return next(same, None) or next(fresh)
+
+
+def _reached(access: SshAccess) -> dict[str, str]:
+    """The keys by which a description says how a machine is logged in to, with their values."""
+    keys = {"ssh": access.address, "user": access.user, "known_hosts": str(access.known_hosts)}
+    keys |= {} if access.key_file is None else {"key_file": str(access.key_file)}
+    reached = {key: _scalar(value) for key, value in keys.items()}
+    return reached if access.password is None else reached | {"password": _secret(access.password)}
+
+
+def _secret(secret: Secret) -> str:
+    """The place where a secret is kept."""
+    match secret:
+        case EnvironmentSecret(name):
+            return _mapping({"env": name})
+        case FileSecret(path):
+            return _mapping({"file": _scalar(str(path))})
+        case VaultSecret(path, key):
+            return _mapping({"vault": _mapping({"file": _scalar(str(path)), "key": _scalar(key)})})
+        case _:
+            raise NotSupported(f"{secret!r} is a secret that a description has no words for")
 
 
 def _port_path(seen: SeenDrive) -> str | None:

@@ -13,12 +13,13 @@ from rackloop.abilities import BlockUsage, BoxIdentity
 from rackloop.abilities.inventory import HostInventory, SeenDrive
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import DescriptionError
-from rackloop.lab import Lab, LabKind, load_lab
+from rackloop.lab import EnvironmentSecret, FileSecret, Lab, LabKind, VaultSecret, load_lab
 from rackloop.portmap import PortMap
 from rackloop_drivers.fabric.flexfabric import FlexFabricDriver
 from rackloop_drivers.host import SshAccess
 from rackloop_drivers.host_tools import survey_host
 from rackloop_labs.draft_description import FILL_IN, DraftDescription, FoundServer, FoundSwitch
+from rackloop_labs.ssh_access import ssh_accesses
 from tests.unit.harness.cabled_rack import SWITCHED, CabledRack, described, disagreements, seen
 from tests.unit.harness.recorded_server import RecordedServer
 
@@ -70,6 +71,29 @@ def test_a_described_rack_is_found_as_it_is(known: Lab, tmp_path: Path) -> None:
     assert found.expanders["exp1"].port == 30
     assert found.expanders["exp1"].slots == 8
     assert f"# {FILL_IN} the drives that no server is joined to" in text
+
+
+def test_a_server_is_described_by_the_way_it_was_reached(known: Lab, tmp_path: Path) -> None:
+    bastion = SshAccess("bastion", "10.0.0.1", Path("/etc/known hosts"), user="ann", password=FileSecret(Path("/pw")))
+    found = of_rack(CabledRack.of(known))
+    ways = {
+        "srv1": replace(access("srv1"), jump=bastion, password=EnvironmentSecret("ROOT_PASSWORD")),
+        "srv2": replace(access("srv2"), jump=bastion, password=VaultSecret(Path("/v.yaml"), "root of srv2")),
+    }
+    found.servers = [replace(server, access=ways.get(server.access.name, server.access)) for server in found.servers]
+    _, lab = written(found, tmp_path)
+    reached = ssh_accesses(lab)
+    for name, way in ways.items():
+        assert reached[name].password == way.password
+        jump = reached[name].jump
+        assert jump is not None
+        assert (jump.name, jump.address, jump.user, jump.password) == (
+            "bastion",
+            "10.0.0.1:22",
+            "ann",
+            bastion.password,
+        )
+    assert reached["srv3"].jump is None
 
 
 def test_behind_a_switch_no_drive_is_told_by_the_port_it_was_at(known: Lab, tmp_path: Path) -> None:
