@@ -14,7 +14,7 @@ from threading import Event, Lock
 
 from rackloop.abilities import Console
 from rackloop.clock import Clock, Deadline, RealClock
-from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput, RackloopError
+from rackloop.errors import EXIT_BAD_INPUT, EXIT_LAB_FAILED, EXIT_PASS, BadInput, RackloopError
 from rackloop.lab import Lab, LabState, Part, load_lab
 from rackloop.names import guess
 from rackloop.safety.leases import Holder, Leases
@@ -44,10 +44,10 @@ def run(name: str, server: str, *, log: Path | None, once: bool, for_s: float | 
     with ExitStack() as stack:
         consoles = stack.enter_context(opened_consoles(lab, clock, state))
         may_type = _say_who_holds(lab, server, state, clock, force=force)
-        screen = _Screen(sys.stdin.isatty() and sys.stdout.isatty() and not once)
+        screen = Screen(sys.stdin.isatty() and sys.stdout.isatty() and not once)
         if log is not None:
             screen.log = _opened(log, lab, server, consoles.by_server[server], clock)
-            stack.callback(screen.log.close)
+            stack.callback(screen.close_log)
         follower = ConsoleFollower(consoles.by_server[server], clock, screen.take, consoles.secrets, screen.hear)
         stack.enter_context(interruptible())
         follower.start()
@@ -58,6 +58,8 @@ def run(name: str, server: str, *, log: Path | None, once: bool, for_s: float | 
         else:
             _listen(follower, screen, clock, for_s, once=once)
         screen.finish()
+        if screen.is_unwritten:
+            return EXIT_BAD_INPUT
         if screen.is_gone:
             return EXIT_PASS
         if follower.trouble is not None and (once or follower.wait(0)):
@@ -69,10 +71,11 @@ def run(name: str, server: str, *, log: Path | None, once: bool, for_s: float | 
     return EXIT_PASS
 
 
-class _Screen:
+class Screen:
     """The output: bytes on a terminal and lines elsewhere, and a log, if there is one.
 
-    ``said`` is set when the console says something; ``is_gone`` once the reader of our output has gone.
+    ``said`` is set when the console says something; ``is_gone`` once the output takes nothing more, because its reader
+    has gone or its disk is full. ``is_unwritten`` says that a disk did not take what was to be kept.
     """
 
     def __init__(self, is_terminal: bool) -> None:
@@ -80,6 +83,7 @@ class _Screen:
         self.log: ConsoleLog | None = None
         self.said = Event()
         self.is_gone = False
+        self.is_unwritten = False
         self._lock = Lock()
 
     def hear(self, data: bytes) -> None:
@@ -93,9 +97,25 @@ class _Screen:
         """Show and keep lines."""
         with self._lock:
             if self.log is not None:
-                self.log.write(lines)
+                try:
+                    self.log.write(lines)
+                except OSError as error:
+                    self.close_log()
+                    self._lose("the log", error)
         for line in lines:
             self._show(line)
+
+    def close_log(self) -> None:
+        """Write no log any more."""
+        if self.log is not None:
+            # What its disk did not take is tried once more.
+            with suppress(OSError):
+                self.log.close()
+            self.log = None
+
+    def _lose(self, what: str, error: OSError) -> None:
+        self.is_unwritten = True
+        self.remark(f"{what} cannot be written: {error.strerror}; what comes now is not in it")
 
     def _show(self, line: ConsoleLine) -> None:
         if line.is_remark:
@@ -105,6 +125,9 @@ class _Screen:
                 print(line.text, flush=True)
             except BrokenPipeError:
                 self.is_gone = True
+            except OSError as error:
+                self.is_gone = True
+                self._lose("standard output", error)
 
     def remark(self, text: str) -> None:
         """Say something that the console did not."""
@@ -118,7 +141,7 @@ class _Screen:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _listen(follower: ConsoleFollower, screen: _Screen, clock: Clock, for_s: float | None, *, once: bool) -> None:
+def _listen(follower: ConsoleFollower, screen: Screen, clock: Clock, for_s: float | None, *, once: bool) -> None:
     """Return when the time is over, the console cannot be had, or, ``once``, it is silent after it said something."""
     deadline = None if for_s is None else Deadline.after(clock, for_s)
     while not (follower.wait(_SILENCE_S if once else _LOOK_S) or screen.is_gone):
@@ -132,7 +155,7 @@ def _listen(follower: ConsoleFollower, screen: _Screen, clock: Clock, for_s: flo
 
 
 def _converse(
-    follower: ConsoleFollower, console: Console, screen: _Screen, clock: Clock, for_s: float | None, *, may_type: bool
+    follower: ConsoleFollower, console: Console, screen: Screen, clock: Clock, for_s: float | None, *, may_type: bool
 ) -> None:
     """Send what is typed until the user leaves."""
     keys, has_told = KeyFilter(), False
@@ -160,7 +183,7 @@ def _converse(
 
 
 @contextmanager
-def _raw_terminal(screen: _Screen) -> Iterator[None]:
+def _raw_terminal(screen: Screen) -> Iterator[None]:
     """Have every key come as it is typed, Ctrl-C too, and the terminal as it was when the block ends."""
     before = termios.tcgetattr(sys.stdin)
     tty.setraw(sys.stdin)
