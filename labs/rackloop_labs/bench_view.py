@@ -400,7 +400,8 @@ def whole(bench: Bench) -> Bench:
 def is_about_what_is_out(bench: Bench, subject: str) -> bool:
     """Whether ``subject`` of a change of the rack's health is about a part that is out of service.
 
-    A drive by its name, or a server with the names of its ports, as a HealthChange has them.
+    A drive by its name, or a server with the names of its ports, as a HealthChange has them. An expander's port is
+    where all drives in it are.
     """
     if not isinstance(bench, BenchInService) or not bench.out:
         return False
@@ -409,7 +410,7 @@ def is_about_what_is_out(bench: Bench, subject: str) -> bool:
     if name not in whole.servers:
         return Part.drive(name) in out
     joined = whole.joined(name)
-    parts = [
-        {Part.port(name, port), Part.drive(joined.get(port, ""))} for port in ports if port in whole.servers[name].ports
-    ]
-    return Part.server(name) in out or (bool(parts) and all(part & out for part in parts))
+    known = [port for port in ports if port in whole.servers[name].ports]
+    behind = {port: {*map(Part.drive, whole.behind(joined.get(port)))} for port in known}
+    are_out = [Part.port(name, port) in out or (bool(drives) and drives <= out) for port, drives in behind.items()]
+    return Part.server(name) in out or (bool(are_out) and all(are_out))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from rackloop.abilities import Host, LiveMap
 from rackloop.abilities.inventory import HostInventory
@@ -91,10 +92,16 @@ def is_unchanged(before: LiveMap, now: LiveMap) -> bool:
 def checked_ports(bench: Bench, live: LiveMap, seen: Mapping[str, HostInventory]) -> list[PortCheck]:
     """The checks of :func:`cabling` on inventories that were taken while ``live`` was the switch's map."""
     return [
-        check
+        _in_service(bench, check)
         for check in check_ports(with_paths(whole(bench).lab), live.pairs, seen)
         if not is_about_what_is_out(bench, f"{check.server} {check.port}")
     ]
+
+
+def _in_service(bench: Bench, check: PortCheck) -> PortCheck:
+    """The check without what it says of single drives that are out of service: in an expander, or at no port."""
+    told = [one for one in check.disagreements if one.drive is None or not is_about_what_is_out(bench, one.drive)]
+    return replace(check, disagreements=tuple(told))
 
 
 def check_cabling(bench: Bench, deadline: Deadline) -> list[Disagreement]:

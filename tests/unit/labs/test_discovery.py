@@ -13,9 +13,10 @@ from rackloop.abilities import Host, LiveMap
 from rackloop.abilities.inventory import HostInventory
 from rackloop.clock import Deadline, VirtualClock
 from rackloop.errors import LabError, NotConnected, NotSupported
-from rackloop.lab import Lab
+from rackloop.lab import Lab, Part
 from rackloop.portmap import PortMap
 from rackloop_fixtures.rack.start import require_cabling
+from rackloop_labs.bench_view import BenchInService
 from rackloop_labs.discovery import at_rest, check_cabling, inventories, with_paths
 from tests.unit.harness.answering_server import AnsweringServer
 from tests.unit.harness.cabled_rack import SWITCHED, CabledRack, described
@@ -101,6 +102,21 @@ def test_a_swapped_cable_is_told_before_anything_is_written(bench: Any) -> None:
     with pytest.raises(LabError, match="not cabled as it is described, so nothing was written") as caught:
         require_cabling(bench)
     assert "the cables of d01 and d03 are swapped (switch ports 21 and 23)" in str(caught.value)
+
+
+def test_a_drive_that_is_out_of_service_is_not_missed_in_its_expander(bench: Any) -> None:
+    bench.rack.slots["exp1"].pop(0)
+    (missing,) = check_cabling(bench, soon(bench))
+    assert missing.drive == "d06"
+    in_service = BenchInService(bench, [Part.drive("d06")])
+    assert check_cabling(in_service, soon(bench)) == []
+    bench.rack.slots["exp1"].pop(5)
+    assert [found.drive for found in check_cabling(in_service, soon(bench))] == ["d08"]
+    bench.rack.slots["exp1"].clear()
+    (nothing,) = check_cabling(in_service, soon(bench))
+    assert (nothing.port, nothing.expected, nothing.found) == ("p1", "exp1", "nothing")
+    in_service.take_out([Part.drive("d07"), Part.drive("d08")])
+    assert check_cabling(in_service, soon(bench)) == []
 
 
 def test_a_drive_that_comes_while_it_is_looked_for_is_no_disagreement(bench: Any) -> None:

@@ -24,7 +24,7 @@ class Disagreement:
     """A port at which a server does not see what it should, and what to do about it.
 
     ``port`` is a device's name where a drive is at none of the server's described ports. ``switch_port`` is None
-    there and in a rack without a switch.
+    there and in a rack without a switch. ``drive`` is what it is about where that is less than the port.
     """
 
     server: str
@@ -33,6 +33,7 @@ class Disagreement:
     expected: str
     found: str
     advice: str
+    drive: str | None = None
 
     def __str__(self) -> str:
         through = f" (switch port {self.switch_port})" if self.switch_port is not None else ""
@@ -86,7 +87,7 @@ class _Check:
         expected = self._name(far)
         unreadable = self._seen.unreadable.get(at)
         found = ", ".join(map(str, seen)) or ("a drive that cannot be read" if unreadable else NOTHING)
-        wrong: list[tuple[str, str, str]] = []
+        wrong: list[tuple[str, ...]] = []
         if self._far_of(seen) == self._visible(far) and not unreadable:
             wrong += self._at_its_port(at, far, seen)
         elif unreadable:
@@ -97,7 +98,7 @@ class _Check:
         named = tuple(Disagreement(at.server, at.port, number, *texts) for texts in wrong)
         return PortCheck(at.server, at.port, number, expected, found, named)
 
-    def _at_its_port(self, at: ServerPort, far: str | None, seen: list[Sighting]) -> Iterator[tuple[str, str, str]]:
+    def _at_its_port(self, at: ServerPort, far: str | None, seen: list[Sighting]) -> Iterator[tuple[str, ...]]:
         """The disagreements where the right drive, or the right expander, is there."""
         if far is not None and far in self._lab.expanders:
             yield from self._in_slots(far, seen)
@@ -107,17 +108,13 @@ class _Check:
         for drive_id in self._lab.behind(far):
             own = [sighting for sighting in seen if sighting.drive_id == drive_id]
             for sighting in own[:1]:
-                problems = identity_problems(self._lab.drives[drive_id], sighting.drive)
-                if problems:
-                    yield (
-                        self._name(drive_id),
-                        str(sighting),
-                        f"{'; '.join(problems)}; correct the description, or find out who exchanged the drive",
-                    )
+                if problems := identity_problems(self._lab.drives[drive_id], sighting.drive):
+                    advice = f"{'; '.join(problems)}; correct the description, or find out who exchanged the drive"
+                    yield self._name(drive_id), str(sighting), advice, drive_id
             if len(own) > 1:
                 yield self._name(drive_id), self._twice(own), self._duplicate_advice(drive_id)
 
-    def _in_slots(self, expander: str, seen: list[Sighting]) -> Iterator[tuple[str, str, str]]:
+    def _in_slots(self, expander: str, seen: list[Sighting]) -> Iterator[tuple[str, str, str, str]]:
         """Drives of the expander that are missing or in a slot that is not theirs."""
         here = {sighting.drive_id: sighting for sighting in seen if sighting.drive_id is not None}
         slots = {drive_id: self._lab.drives[drive_id].expander_slot for drive_id in self._lab.behind(expander)}
@@ -125,7 +122,8 @@ class _Check:
         for drive_id, slot in slots.items():
             expected = f"{self._name(drive_id)} in slot {slot} of {expander}"
             if drive_id not in here:
-                yield expected, NOTHING, f"is {drive_id} seated in slot {slot} of {expander}, and has it power?"
+                advice = f"is {drive_id} seated in slot {slot} of {expander}, and has it power?"
+                yield expected, NOTHING, advice, drive_id
                 continue
             found = here[drive_id].slot
             if found is None or normal_identifier("slot", found) == str(slot):
@@ -137,7 +135,7 @@ class _Check:
                 if is_swap
                 else f"move {drive_id} from slot {found} to slot {slot} of {expander}, or correct the description"
             )
-            yield expected, f"{here[drive_id]} in slot {found}", advice
+            yield expected, f"{here[drive_id]} in slot {found}", advice, drive_id
 
     def _advice(self, at: ServerPort, far: str | None, seen: list[Sighting]) -> str:
         """The likely fault at a port that sees something else than it should."""
@@ -147,8 +145,7 @@ class _Check:
         suspects, explained = self._suspects(at)
         if suspects and (seen or explained > 1):
             return suspects
-        known = [sighting.drive_id for sighting in seen if sighting.drive_id is not None]
-        if known:
+        if known := [sighting.drive_id for sighting in seen if sighting.drive_id is not None]:
             return f"{known[0]} belongs {self._home(known[0])}: follow its cable, or correct the description"
         cable = f"the cable of {at}{self._socket_of(at)}"
         if seen:
@@ -174,7 +171,7 @@ class _Check:
             if len(self._seen.all_of(drive_id)) > 1
             else f"{drive_id} belongs {self._home(drive_id)}; no port of {sighting.server} has a path that leads there"
         )
-        found = Disagreement(sighting.server, name, None, NOTHING, str(sighting), advice)
+        found = Disagreement(sighting.server, name, None, NOTHING, str(sighting), advice, drive_id)
         return PortCheck(sighting.server, name, None, NOTHING, str(sighting), (found,))
 
     def _duplicate_advice(self, drive_id: str) -> str:
