@@ -213,9 +213,11 @@ class DraftDescription:
         known = self.known.servers.get(found.access.name) if self.known else None
         if known is not None and known.paths.keys() >= known.ports.keys():
             paths = known.paths
+            # Without the numbers of all, the draft's fabric is one that has none.
+            numbers = known.ports if self._knows_switch_ports() else dict.fromkeys(known.ports)
             return [
                 _Port(name, paths[name], number, tuple(drive for drive in drives if drive.is_at(paths[name])))
-                for name, number in known.ports.items()
+                for name, number in numbers.items()
             ]
         at: dict[str, list[SeenDrive]] = {}
         for drive in drives:

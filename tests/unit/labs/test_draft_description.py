@@ -73,6 +73,17 @@ def test_a_described_rack_is_found_as_it_is(known: Lab, tmp_path: Path) -> None:
     assert f"# {FILL_IN} the drives that no server is joined to" in text
 
 
+def test_a_rack_of_which_one_server_has_no_paths_is_described_as_attached(known: Lab, tmp_path: Path) -> None:
+    found = of_rack(CabledRack.of(known))
+    bare = {"srv2": known.servers["srv2"].model_copy(update={"paths": {}})}
+    found.known = known.model_copy(update={"servers": {**known.servers, **bare}})
+    _, lab = written(found, tmp_path)
+    assert not lab.has_switch
+    assert set(lab.servers["srv1"].ports.values()) == {None}
+    assert lab.servers["srv1"].paths == known.servers["srv1"].paths
+    assert lab.drives["d01"].attached == ("srv1", "p0")
+
+
 def test_a_server_is_described_by_the_way_it_was_reached(known: Lab, tmp_path: Path) -> None:
     bastion = SshAccess("bastion", "10.0.0.1", Path("/etc/known hosts"), user="ann", password=FileSecret(Path("/pw")))
     found = of_rack(CabledRack.of(known))
