@@ -295,7 +295,11 @@ class DraftDescription:
 
     def _expander_name(self, place: Mapping[str, str]) -> str:
         known = self.known.expanders if self.known else {}
-        same = (name for name, expander in known.items() if place.get("port") == str(expander.port))
+        same = (
+            name
+            for name, expander in known.items()
+            if place in ({"port": str(expander.port)}, {"attached": "/".join(expander.attached or ())})
+        )
         fresh = (name for number in self._expander_names if (name := f"exp{number}") not in known)
         return next(same, None) or next(fresh)
 

@@ -84,6 +84,24 @@ def test_a_rack_of_which_one_server_has_no_paths_is_described_as_attached(known:
     assert lab.drives["d01"].attached == ("srv1", "p0")
 
 
+def test_an_expander_that_is_attached_for_good_keeps_its_name_and_slots(tmp_path: Path) -> None:
+    path = "pci-0000:10:00.0"
+    fixed = f"""
+name: fixed
+kind: mock
+fabric: {{driver: static}}
+servers: {{srv1: {{ports: {{p0}}, paths: {{p0: '{path}'}}}}}}
+expanders: {{shelf: {{attached: srv1/p0, slots: 24}}}}
+drives:
+  d01: {{profile: sas-hdd, serial: S1, wwn: 5000c500a0000001, size: 8 GiB, expander: shelf, slot: 2, scratch: true}}
+"""
+    known = described(fixed, tmp_path)
+    inventory = HostInventory("srv1", (seen(known, "d01", path, slot=2),))
+    _, lab = written(DraftDescription("found", [FoundServer(access("srv1"), inventory)], None, known), tmp_path)
+    assert {name: expander.slots for name, expander in lab.expanders.items()} == {"shelf": 24}
+    assert (lab.drives["d01"].expander, lab.drives["d01"].expander_slot) == ("shelf", 2)
+
+
 def test_a_server_is_described_by_the_way_it_was_reached(known: Lab, tmp_path: Path) -> None:
     bastion = SshAccess("bastion", "10.0.0.1", Path("/etc/known hosts"), user="ann", password=FileSecret(Path("/pw")))
     found = of_rack(CabledRack.of(known))
