@@ -262,9 +262,8 @@ class DraftDescription:
 
     def _drive(self, name: str, seen: SeenDrive, place: Mapping[str, str]) -> list[str]:
         identity = seen.identity
-        profile, doubt = _profile(seen)
         fields = {
-            "profile": profile,
+            "profile": _profile(seen),
             "model": _scalar(identity.model),
             "firmware": _scalar(identity.firmware),
             "serial": _scalar(identity.serial),
@@ -281,8 +280,7 @@ class DraftDescription:
         is_named = any(kind in fields for kind in ("wwn", "eui64", "nguid", "port"))
         if not is_named and seen.by_paths:
             fields["by_path"] = _scalar(seen.by_paths[0])
-        comments = [*([doubt] if doubt else []), *(f"in use: {claim}" for claim in seen.usage.claims)]
-        return [*(f"  # {comment}" for comment in comments), f"  {name}: {_mapping(fields)}"]
+        return [*(f"  # in use: {claim}" for claim in seen.usage.claims), f"  {name}: {_mapping(fields)}"]
 
     def _drive_name(self, seen: SeenDrive) -> str:
         if self.known is not None:
@@ -334,18 +332,17 @@ def _port_path(seen: SeenDrive) -> str | None:
     return None
 
 
-def _profile(seen: SeenDrive) -> tuple[str, str]:
-    """The profile of the drive's model, else the one that fits best, and what is to be said of it."""
+def _profile(seen: SeenDrive) -> str:
+    """The profile of the drive's model, else that of a drive of its protocol and medium."""
     model = normal_text(seen.identity.model)
     for name in profile_names():
         profile = load_profile(name)
         if normal_text(profile.model) == model and profile.protocol == seen.identity.protocol:
-            return name, ""
+            return name
     if seen.identity.protocol == "nvme":
-        return "nvme-ssd", ""
-    if seen.identity.protocol == "sata":
-        return ("sata-hdd", "") if seen.is_rotational else ("sata-ssd", "")
-    return "sas-hdd", "" if seen.is_rotational else "a SAS SSD: no profile is of one, and a physical rack needs none"
+        return "nvme-ssd"
+    transport = "sata" if seen.identity.protocol == "sata" else "sas"
+    return f"{transport}-{'hdd' if seen.is_rotational else 'ssd'}"
 
 
 def _size(size_bytes: int) -> str:

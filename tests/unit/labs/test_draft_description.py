@@ -218,6 +218,26 @@ def test_a_drive_behind_an_adapter_without_phys_is_at_its_target(tmp_path: Path)
     assert "paths: {p0: 'pci-0000:03:00.0-scsi-0:2:0', p1: 'pci-0000:03:00.0-scsi-0:2:11'}" in text
 
 
+@pytest.mark.parametrize(
+    ("protocol", "is_rotational", "profile"),
+    [
+        ("nvme", False, "nvme-ssd"),
+        ("sata", False, "sata-ssd"),
+        ("sata", True, "sata-hdd"),
+        ("sas", False, "sas-ssd"),
+        ("sas", True, "sas-hdd"),
+    ],
+)
+def test_a_drive_has_the_profile_of_its_protocol_and_medium(
+    protocol: str, is_rotational: bool, profile: str, known: Lab, tmp_path: Path
+) -> None:
+    one = seen(known, "d01", known.servers["srv1"].paths["p0"])
+    drive = replace(one, identity=replace(one.identity, model="X1", protocol=protocol), is_rotational=is_rotational)
+    found = DraftDescription("found", [FoundServer(access("srv1"), HostInventory("srv1", (drive,)))])
+    text, lab = written(found, tmp_path)
+    assert lab.drives["d01"].profile == profile, text
+
+
 def test_a_drive_behind_vmd_is_at_the_address_below_the_controllers(tmp_path: Path) -> None:
     server = recorded()
     *_, nvme = server.inventory.drives
