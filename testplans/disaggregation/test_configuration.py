@@ -73,13 +73,15 @@ def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
 
 
 def check(lab: Lab, parameters: Mapping[str, Any]) -> None:
-    """Raise BadInput for shapes that the rack cannot have, or that would not bring it back.
+    """Raise BadInput for shapes that the rack cannot have or that show nothing, and for marks that do not fit.
 
     Raises NotSupported where the rack has ports for fewer expanders than servers are to share them.
     """
     counts = parameters["servers"]
     if counts[0] != counts[-1]:
         raise BadInput(f"servers: {counts} must end as it begins, to show that the rack comes back")
+    if len(set(counts)) < 2:
+        raise BadInput(f"servers: {counts} is one shape alone, from which nothing comes back; give another in between")
     if max(counts) > (has := len(StorageParts.of(lab).servers)):
         raise BadInput(f"servers: {counts} asks for {max(counts)}, and lab {lab.name} has {has}")
     if max(counts) > (shared := len(_shape(lab).drives)):
@@ -87,6 +89,9 @@ def check(lab: Lab, parameters: Mapping[str, Any]) -> None:
             f"{max(counts)} servers cannot share {shared} expanders, half as many as the ports that the servers of lab "
             f"{lab.name} have for them"
         )
+    least = min(lab.drives[drive].size for drive in drives_erased(lab, parameters))
+    if (marked := parameters["marked_bytes"]) > least:
+        raise BadInput(f"marked_bytes: {marked} bytes are to be marked, and a drive in an expander has {least}")
 
 
 def faults(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:

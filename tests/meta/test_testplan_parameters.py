@@ -173,7 +173,10 @@ def test_a_parameter_that_accepts_what_it_may_not_have_is_found() -> None:
         ("erasure/test_rebuild.py", {"throttle_floor_bytes_per_s": 5_000_000}, "is above throttle_bytes_per_s"),
         ("erasure/test_update.py", {"updated": [253]}, "has 1 to 252 sectors to update"),
         ("disaggregation/test_configuration.py", {"servers": [2, 1]}, "must end as it begins"),
-        ("disaggregation/test_configuration.py", {"servers": [9]}, "asks for 9"),
+        ("disaggregation/test_configuration.py", {"servers": [2]}, "one shape alone"),
+        ("disaggregation/test_configuration.py", {"servers": [1, 1]}, "one shape alone"),
+        ("disaggregation/test_configuration.py", {"servers": [9, 1, 9]}, "asks for 9"),
+        ("disaggregation/test_configuration.py", {"marked_bytes": 8 << 30}, "a drive in an expander has 4294967296"),
     ],
 )
 def test_parameters_that_do_not_go_together_are_refused_before_the_lab_is_there(
@@ -182,4 +185,4 @@ def test_parameters_that_do_not_go_together_are_refused_before_the_lab_is_there(
     module = module_of(str(PLANS / file))
     parameters = {name: default_of(declared) for name, declared in module["PARAMETERS"].items()} | given
     with pytest.raises(BadInput, match=why):
-        module["check"](lab_of("erasure"), parameters)
+        module["check"](lab_of(Path(file).parent.name), parameters)
