@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 import pytest
 
 from rackloop.abilities.blocks import BLOCK_BYTES
-from rackloop.errors import ProductFailed
+from rackloop.errors import BadInput, ProductFailed
 from rackloop.lab import Lab
 from rackloop.parameters import choice, whole
+from rackloop.units import counted
 from rackloop_fixtures import (
     Compared,
     Labels,
@@ -44,7 +45,8 @@ from rackloop_models.lwfs import HEADER_BYTES, Address, LwfsClient, LwfsFile
 T = TypeVar("T")
 
 PAYLOAD = BLOCK_BYTES - HEADER_BYTES
-FILE_BLOCKS = 1024
+# A record takes a block, and what a drive may give has room for two such files.
+FILE_BLOCKS = 8000
 PARAMETERS = {
     "servers": whole(2, "servers that share the drives, the last of the lab", most=1000),
     "ports": whole(2, "ports of each server that are used", most=1000),
@@ -55,7 +57,7 @@ PARAMETERS = {
         among=["least_recently_used", "least_work"],
     ),
     "ios": whole(64, "I/Os written by each policy, and as many read", most=1_000_000),
-    "direct_ios": whole(200, "I/Os on a drive that stays attached, for comparison", most=1_000_000),
+    "direct_ios": whole(200, "I/Os on a drive that stays attached, for comparison", most=FILE_BLOCKS),
     "rounds": whole(10, "rounds of the I/Os for comparison", least=2, most=10_000),
 }
 MEASURES = {
@@ -79,6 +81,17 @@ pytestmark = pytest.mark.rackloop(
     destructive=True,
     time_class="seconds",
 )
+
+
+def check(lab: Lab, parameters: Mapping[str, Any]) -> None:
+    """Raise BadInput for so many I/Os that chance may give a drive more of them than its file holds."""
+    drives = len(_shape(lab, parameters).drives)
+    most = drives * FILE_BLOCKS // 2
+    if parameters["ios"] > most:
+        raise BadInput(
+            f"ios: the files of {counted(drives, 'drive')} have room for {most} records drawn at random, "
+            f"and {parameters['ios']} are to be written; take more drives"
+        )
 
 
 def drives_erased(lab: Lab, parameters: Mapping[str, Any]) -> list[str]:

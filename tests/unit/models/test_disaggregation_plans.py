@@ -7,8 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from rackloop.abilities.blocks import BLOCK_BYTES
 from rackloop.measurement import Verdict
 from rackloop_fixtures import Took
+from rackloop_fixtures.rack.held_drives import REGION_BYTES
 from rackloop_models.disaggregation import Assignment, Chosen, History, Mapped, Shape, complete_rules, judged
 from tests.plan_modules import plan_module
 from tests.unit.models.lwfs_rack import SmallRack
@@ -49,3 +51,10 @@ def test_each_round_has_a_median_of_raw_ios_of_its_own() -> None:
     ios, raw = [Took(4.0, 3.0)] * 4, [*[Took(1.0, 0.5)] * 3, *[Took(2.0, 2.0)] * 3]
     found = COMPLETE._overheads(fmean, ios, raw, 2)
     assert [(each.least, each.seen, each.most) for each in found] == [(3.0, 4.0, 8.0), (1.5, 2.0, 2.0)]
+
+
+def test_a_drive_has_room_for_all_records_of_one_and_for_the_raw_block_behind_them() -> None:
+    key, raw = 1, 1
+    most = COMPLETE.PARAMETERS["direct_ios"].most
+    assert most <= COMPLETE.FILE_BLOCKS
+    assert key + 2 * COMPLETE.FILE_BLOCKS + raw <= REGION_BYTES // BLOCK_BYTES
