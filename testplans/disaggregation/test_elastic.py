@@ -8,6 +8,7 @@ from typing import Any
 import polars
 import pytest
 
+from rackloop.errors import BadInput
 from rackloop.lab import Lab
 from rackloop.parameters import number, text, whole
 from rackloop_fixtures import (
@@ -81,6 +82,16 @@ pytestmark = pytest.mark.rackloop(
 )
 
 
+def check(_lab: Lab, parameters: Mapping[str, Any]) -> None:
+    """Raise BadInput where drives that move in the model are not there yet when the next load moves them on."""
+    step_s = DAY_S / parameters["steps"]
+    if parameters["remap_s"] > step_s:
+        raise BadInput(
+            f"remap_s: a move takes {parameters['remap_s']:g} s, and the day's {parameters['steps']} loads follow each "
+            f"other every {step_s:g} s; take fewer steps"
+        )
+
+
 def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
     """The nk/3 drives that all servers share."""
     return list(_shape(lab).drives)
@@ -107,7 +118,9 @@ def _loads(parameters: Mapping[str, Any], seed: int) -> list[Load]:
     )
     requests = list(batches.iter_rows())
     first_s, last_s = min(t_s for t_s, _ in requests), max(t_s for t_s, _ in requests)
-    factor = DAY_S / max(last_s - first_s, 1e-9) * (1 - 1e-9)
+    if last_s <= first_s:
+        raise BadInput(f"trace {parameters['trace']} has no two requests at different times, and makes no day's load")
+    factor = DAY_S / (last_s - first_s) * (1 - 1e-9)
     return stretched(of_requests(((t_s - first_s, size) for t_s, size in requests), step_s=step_s / factor), factor)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from statistics import fmean
 from types import SimpleNamespace
 
 import pytest
 
 from rackloop.abilities.blocks import BLOCK_BYTES
+from rackloop.errors import BadInput
 from rackloop.measurement import Verdict
 from rackloop_fixtures import Took
 from rackloop_fixtures.rack.held_drives import REGION_BYTES
@@ -19,6 +21,7 @@ SHAPE = Shape(("s1", "s2"), ("p0",), tuple(f"d{number}" for number in range(8)))
 
 
 COMPLETE = plan_module("disaggregation/complete")
+ELASTIC = plan_module("disaggregation/elastic")
 
 
 @pytest.mark.parametrize(("chosen", "verdict"), [("s1", Verdict.PASS), ("s2", Verdict.FAIL)])
@@ -58,3 +61,19 @@ def test_a_drive_has_room_for_all_records_of_one_and_for_the_raw_block_behind_th
     most = COMPLETE.PARAMETERS["direct_ios"].most
     assert most <= COMPLETE.FILE_BLOCKS
     assert key + 2 * COMPLETE.FILE_BLOCKS + raw <= REGION_BYTES // BLOCK_BYTES
+
+
+@pytest.mark.parametrize("moments", [[100], [100, 100]])
+def test_a_trace_without_any_time_in_it_makes_no_day(tmp_path: Path, moments: list[int]) -> None:
+    path = tmp_path / "short.csv"
+    path.write_text("".join(f"1,{t},35,2,8\n" for t in moments))
+    with pytest.raises(BadInput, match="two requests at different times"):
+        ELASTIC._loads({"trace": str(path), "steps": 4}, seed=1)
+
+
+def test_a_traces_first_and_last_request_are_a_day_apart(tmp_path: Path) -> None:
+    path = tmp_path / "hour.csv"
+    path.write_text("1,100,35,2,8\n1,3700,35,2,8\n")
+    loads = ELASTIC._loads({"trace": str(path), "steps": 4}, seed=1)
+    assert [load.t_s for load in loads] == pytest.approx([0, 21600, 43200, 64800])
+    assert [load.share for load in loads] == [0.95, 0, 0, 0.95]
