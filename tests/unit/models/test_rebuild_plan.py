@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from rackloop.errors import ProductFailed
+from rackloop.clock import Deadline, VirtualClock
+from rackloop.errors import LabError, NotConnected, ProductFailed
 from rackloop_models.rack_erasure import Health, ScrubReport, StripeCode
 from tests.plan_modules import plan_module
 
@@ -42,3 +43,33 @@ def test_a_store_with_every_unit_is_whole() -> None:
 def test_a_store_that_lacks_anything_fails(scrubbed: ScrubReport, health: Health) -> None:
     with pytest.raises(ProductFailed, match="a scrub found"):
         require_whole(scrubbed, health)
+
+
+def await_loss(*, missing: tuple[str, ...], answers: bool) -> None:
+    clock = VirtualClock()
+
+    def read(_offset: int, length: int) -> bytes:
+        if not answers:
+            raise NotConnected("the drive is dead")
+        return bytes(length)
+
+    storage = SimpleNamespace(
+        rack=SimpleNamespace(deadline=lambda: Deadline.after(clock, 1.0)),
+        store=SimpleNamespace(recovery_state=lambda: SimpleNamespace(missing=missing)),
+        region_of=lambda _drive: SimpleNamespace(read=read),
+        sleep=clock.advance,
+    )
+    REBUILD._await_loss(storage, "d1")
+
+
+def test_a_drive_is_lost_when_the_store_gave_it_up() -> None:
+    await_loss(missing=("d1",), answers=True)
+
+
+def test_a_drive_that_no_object_of_the_tenant_is_on_is_lost_when_it_does_not_answer() -> None:
+    await_loss(missing=(), answers=False)
+
+
+def test_a_drive_that_was_to_fail_and_answers_is_the_labs_fault() -> None:
+    with pytest.raises(LabError, match="still answers its server"):
+        await_loss(missing=("d2",), answers=True)
