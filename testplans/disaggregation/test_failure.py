@@ -217,10 +217,14 @@ class Failover:
             return storage.now_s() - began_s
 
     def _await_loss(self, server: str) -> list[Future[None]]:
-        """Hear every server again and again until one is given up, which must be this one; the listeners, ending."""
+        """Hear every server again and again until one is given up, which must be this one; the listeners, ending.
+
+        Raises LabError where another is, or none until long after this one should have been.
+        """
         storage, over, lock = self.storage, Event(), Lock()
         # A server is given up after two questions in vain, which its patience has room for.
         answers_s = max(1.0, self.patience_s / 2)
+        deadline = storage.rack.deadline(self.patience_s + 2 * answers_s + storage.rack.lab.time_s("boot"))
         beats = Heartbeats(self.controller.up, self.patience_s, storage.now_s())
 
         def listen(name: str) -> None:
@@ -241,6 +245,8 @@ class Failover:
         lost: list[str] = []
         try:
             while not lost:
+                if deadline.is_over():
+                    raise LabError(f"server {server} was to fail and still answers; was the fault made?")
                 storage.sleep(self.beat_s)
                 with lock:
                     lost = beats.lost(storage.now_s())

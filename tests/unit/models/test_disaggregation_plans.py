@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from rackloop.abilities.blocks import BLOCK_BYTES
-from rackloop.errors import BadInput
+from rackloop.clock import Deadline, VirtualClock
+from rackloop.errors import BadInput, LabError
 from rackloop.measurement import Verdict
 from rackloop_fixtures import Took
 from rackloop_fixtures.rack.held_drives import REGION_BYTES
@@ -22,6 +23,7 @@ SHAPE = Shape(("s1", "s2"), ("p0",), tuple(f"d{number}" for number in range(8)))
 
 COMPLETE = plan_module("disaggregation/complete")
 ELASTIC = plan_module("disaggregation/elastic")
+FAILURE = plan_module("disaggregation/failure")
 
 
 @pytest.mark.parametrize(("chosen", "verdict"), [("s1", Verdict.PASS), ("s2", Verdict.FAIL)])
@@ -77,3 +79,19 @@ def test_a_traces_first_and_last_request_are_a_day_apart(tmp_path: Path) -> None
     loads = ELASTIC._loads({"trace": str(path), "steps": 4}, seed=1)
     assert [load.t_s for load in loads] == pytest.approx([0, 21600, 43200, 64800])
     assert [load.share for load in loads] == [0.95, 0, 0, 0.95]
+
+
+def test_a_server_that_was_to_fail_and_goes_on_answering_is_not_waited_for_without_end() -> None:
+    clock = VirtualClock()
+    storage = SimpleNamespace(
+        now_s=lambda: clock.now_ns() / 1e9,
+        sleep=clock.advance,
+        rack=SimpleNamespace(
+            deadline=lambda seconds: Deadline.after(clock, seconds),
+            lab=SimpleNamespace(time_s=lambda _what: 60.0),
+            bench=SimpleNamespace(host=lambda _name: SimpleNamespace(run=lambda _command, _deadline: None)),
+        ),
+    )
+    failover = FAILURE.Failover(storage, SimpleNamespace(up=["s1", "s2"]), [], 0.05, 1.0)
+    with pytest.raises(LabError, match="s1 was to fail and still answers; was the fault made"):
+        failover._await_loss("s1")
