@@ -38,7 +38,7 @@ PARAMETERS = {
     "k": whole(4, "data units of a stripe", most=254),
     "m": whole(2, "redundancy units of a stripe", most=254),
     "unit_bytes": size(16384, "a unit", least=4096, most=16 << 20, multiple=4096),
-    "objects": whole(24, "objects in stripes", most=1_000_000),
+    "objects": whole(24, "objects in stripes, at most as many as fit", most=1_000_000),
     "spares": whole(2, "drives kept for those that fail", least=0, most=1000),
     "erasures": whole(60, "patterns of erased sectors that a code corrects", least=0, most=1_000_000),
     "drive_erasures": whole(12, "patterns of drives that stop answering", least=0, most=1_000_000),
@@ -160,7 +160,8 @@ def _striped(rack: Rack, labels: Labels, parameters: Mapping[str, Any]) -> Erasu
 
 def _stripes_of(storage: ErasureRack, parameters: Mapping[str, Any]) -> StripedStoreUnderTest:
     name = f"rack {parameters['k']}+{parameters['m']}"
-    return StripedStoreUnderTest(storage.store, storage.regions, blocks=parameters["objects"], name=name)
+    objects = min(parameters["objects"], storage.store.objects)
+    return StripedStoreUnderTest(storage.store, storage.regions, blocks=objects, name=name)
 
 
 def _judge(
