@@ -134,3 +134,24 @@ def test_a_run_and_a_lease_choose_a_server_by_its_tag(rackloop: CommandLine) -> 
     shown = {row.split("\t")[0]: row.split("\t")[3] for row in rackloop("lab", "show", "tagged.yaml").out.splitlines()}
     assert (shown["srv1"], shown["srv2"]) == ("", "spare")
     assert rackloop("lab", "down", "tagged.yaml", "--steal", "--yes").status == 0
+
+
+ROBBED = """
+def test_it(rack, lease):
+    rack.bench.host("srv1").run(("true",), rack.deadline(30))
+    lease.leases.release(lease.lease, "eve wants it")
+
+def test_next(rack):
+    rack.bench.host("srv1").run(("true",), rack.deadline(30))
+"""
+
+
+def test_what_a_test_saw_of_a_rack_whose_lease_is_over_is_no_pass(rackloop: CommandLine) -> None:
+    (rackloop.directory / "test_robbed.py").write_text(ROBBED)
+    ended = rackloop("run", "test_robbed.py", "--out", "out")
+    assert ended.status == 3, ended
+    found = Results(rackloop.directory / "out").tests()
+    it, after = found["robbed::it"], found["robbed::next"]
+    assert (it["verdict"], it["cause"]) == ("unknown", "lab")
+    assert "eve wants it" in it["reason"]
+    assert after["verdict"] in {"blocked", "unknown"}, after
