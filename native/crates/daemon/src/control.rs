@@ -43,7 +43,8 @@ pub fn serve_lines(
         if reader.by_ref().take(limit).read_until(b'\n', &mut line)? == 0 {
             return Ok(());
         }
-        if line.len() > MAX_LINE_BYTES {
+        // With its end the line is whole, and what follows is the next one.
+        if line.len() > MAX_LINE_BYTES && !line.ends_with(b"\n") {
             writer.write(&bad_line("the line is longer than 1 MiB"))?;
             reader.skip_until(b'\n')?;
             continue;
@@ -102,4 +103,50 @@ fn line(value: Value) -> Vec<u8> {
     let mut line = value.to_string().into_bytes();
     line.push(b'\n');
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::Shutdown;
+    use std::thread;
+
+    use super::*;
+
+    /// The ids in what a client is answered that sends this.
+    fn answered(sent: &[u8]) -> Vec<Value> {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let served = thread::spawn(move || {
+            serve_lines(&theirs, |asked, writer| {
+                writer.write(&answer(asked.id, 0, Fields::new()))
+            })
+        });
+        (&ours).write_all(sent).unwrap();
+        ours.shutdown(Shutdown::Write).unwrap();
+        served.join().unwrap().unwrap();
+        let lines = BufReader::new(ours).lines();
+        let ids = lines.map(|line| {
+            let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
+            line["id"].clone()
+        });
+        ids.collect()
+    }
+
+    /// A request of so many bytes and its end.
+    fn request(id: u64, bytes: usize) -> Vec<u8> {
+        let mut line = json!({"id": id, "op": "state"}).to_string().into_bytes();
+        line.resize(bytes.max(line.len()), b' ');
+        line.push(b'\n');
+        line
+    }
+
+    #[test]
+    fn the_request_behind_the_longest_line_is_answered() {
+        for bytes in [MAX_LINE_BYTES - 1, MAX_LINE_BYTES] {
+            let sent = [request(1, bytes), request(2, 0)].concat();
+            assert_eq!(answered(&sent), [1, 2], "{bytes}");
+        }
+        let sent = [request(1, MAX_LINE_BYTES + 1), request(2, 0)].concat();
+        assert_eq!(answered(&sent), [Value::Null, 2.into()]);
+    }
 }
