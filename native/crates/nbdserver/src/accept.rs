@@ -43,10 +43,15 @@ pub fn bind(path: &Path) -> Result<UnixListener, String> {
         Ok(metadata) if !metadata.file_type().is_socket() => {
             return Err(wrong(&"exists and is no socket"))
         }
-        Ok(_) if UnixStream::connect(path).is_ok() => {
-            return Err(wrong(&"another process answers there"))
-        }
-        Ok(_) => fs::remove_file(path).map_err(|error| wrong(&error))?,
+        Ok(_) => match UnixStream::connect(path) {
+            Ok(_) => return Err(wrong(&"another process answers there")),
+            // No other error says that nothing answers: a socket of datagrams gives one too.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                fs::remove_file(path).map_err(|error| wrong(&error))?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(wrong(&format!("it may be in use: {error}"))),
+        },
         Err(_) => {}
     }
     UnixListener::bind(path).map_err(|error| wrong(&error))
@@ -75,5 +80,41 @@ pub fn accept<C: Send + 'static>(
             }
             thread::sleep(Duration::from_millis(10));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixDatagram;
+
+    use super::*;
+
+    fn path(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("{name}-{}.sock", std::process::id()))
+    }
+
+    #[test]
+    fn a_socket_that_no_process_answers_at_is_replaced() {
+        let path = path("left");
+        drop(bind(&path).unwrap());
+        let mut files = SocketFiles::default();
+        let again = files.bind(path.clone()).unwrap();
+        let taken = bind(&path).unwrap_err();
+        assert!(taken.ends_with("another process answers there"), "{taken}");
+        drop(again);
+        drop(files);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_socket_of_another_kind_is_left_alone() {
+        let path = path("datagrams");
+        let others = UnixDatagram::bind(&path).unwrap();
+        let said = bind(&path).unwrap_err();
+        assert!(said.contains("it may be in use"), "{said}");
+        let own = UnixDatagram::unbound().unwrap();
+        own.send_to(b"still there", &path).unwrap();
+        fs::remove_file(&path).unwrap();
+        drop(others);
     }
 }
