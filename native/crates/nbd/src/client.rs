@@ -1,6 +1,7 @@
 //! An NBD client with many requests in flight on one connection.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::negotiation::{negotiate, Export};
@@ -53,6 +54,8 @@ struct Pending<B> {
     is_read: bool,
     buffer: Option<B>,
     filled: usize,
+    /// The parts that were filled of a read that comes in several.
+    parts: Vec<Range<usize>>,
     result: Result<(), u32>,
 }
 
@@ -199,6 +202,7 @@ impl<B: AsRef<[u8]>> Sender<B> {
             is_read,
             buffer,
             filled: 0,
+            parts: Vec::new(),
             result: Ok(()),
         };
         // Before it is sent: its answer may come while this thread still sends.
@@ -330,9 +334,12 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Pending<B> {
         })
     }
 
-    /// The part of a read's buffer that a chunk covers.
+    /// The part of a read's buffer that a chunk covers. No other covers any of it: what is missing in its stead would be
+    /// taken for read.
     fn part(&mut self, offset: u64, length: u32) -> Result<&mut [u8], Error> {
-        self.filled += length as usize;
+        let wrong = |what: &str| {
+            Error::Protocol(format!("a chunk of {length} bytes at {offset} that {what}"))
+        };
         let buffer = self
             .buffer
             .as_mut()
@@ -343,13 +350,22 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Pending<B> {
             .and_then(|start| usize::try_from(start).ok());
         let part = buffer.zip(start).and_then(|(buffer, start)| {
             let end = start.checked_add(length as usize)?;
-            buffer.get_mut(start..end)
+            let whole = buffer.len();
+            Some((buffer.get_mut(start..end)?, start..end, whole))
         });
-        part.ok_or_else(|| {
-            Error::Protocol(format!(
-                "a chunk of {length} bytes at {offset} that was not requested"
-            ))
-        })
+        let (part, place, whole) = part.ok_or_else(|| wrong("was not requested"))?;
+        let is_over = |other: &Range<usize>| other.start < place.end && place.start < other.end;
+        if self.filled + place.len() > whole || self.parts.iter().any(is_over) {
+            return Err(wrong("has come already"));
+        }
+        self.filled += place.len();
+        match self.parts.last_mut() {
+            // Of a read that comes in order there is one part.
+            Some(last) if last.end == place.start => last.end = place.end,
+            _ if self.filled < whole => self.parts.push(place),
+            _ => {}
+        }
+        Ok(part)
     }
 }
 

@@ -132,14 +132,12 @@ fn errors_of_a_request_are_its_result() {
 
 #[test]
 fn replies_that_break_the_protocol_break_the_connection() {
-    let data = |offset: u64, bytes: &[u8]| {
-        structured(
-            chunk::FLAG_DONE,
-            chunk::OFFSET_DATA,
-            0,
-            &[&offset.to_be_bytes(), bytes],
-        )
+    let chunk_of = |flags: u16, offset: u64, bytes: &[u8]| {
+        let data = [&offset.to_be_bytes(), bytes];
+        structured(flags, chunk::OFFSET_DATA, 0, &data)
     };
+    let piece = |offset: u64, bytes: &[u8]| chunk_of(0, offset, bytes);
+    let data = |offset: u64, bytes: &[u8]| chunk_of(chunk::FLAG_DONE, offset, bytes);
     for reply in [
         b"no reply at all..".to_vec(),
         simple(1, 0, &[0; 8]),
@@ -148,6 +146,10 @@ fn replies_that_break_the_protocol_break_the_connection() {
         data(20, b"too late"),
         data(16, b"too much of it"),
         data(u64::MAX, b"far away"),
+        [piece(16, b"ABCD"), data(18, b"CDEF")].concat(),
+        [piece(20, b"EFGH"), piece(16, b"AB"), data(21, b"FG")].concat(),
+        [piece(16, b"ABCDEFGH"), data(20, b"EFGH")].concat(),
+        [piece(16, b"ABCDEFGH"), data(16, b"ABCDEFGH")].concat(),
         structured(chunk::FLAG_DONE, 77, 0, &[]),
         structured(chunk::FLAG_DONE, chunk::ERROR, 0, &[]),
     ] {
