@@ -103,6 +103,11 @@ def nvme() -> dict[str, Any]:
     return dict(load_profile("nvme-ssd").timing)
 
 
+def passed_on(behind: RunningSwitch) -> dict[str, Any]:
+    """A switch in front of a tenant's export of another."""
+    return two_tenants(drive={"kind": "nbd", "uri": behind.uri("a")})
+
+
 def test_a_model_takes_the_time_of_its_profile() -> None:
     drive = MODEL | {"timing": nvme(), "prepare": prepared(("sequential", 1))}
     with running_switch(two_tenants(drive=drive)) as switch, NbdWire(switch.nbd, "a") as a:
@@ -139,6 +144,14 @@ def prepared(*passes: tuple[str, float]) -> list[dict[str, Any]]:
 
 # So slow that this machine keeps it busy however busy it is itself: one die, and hardly any buffer.
 SLOW = {"channels": 1, "dies_per_channel": 1, "planes": 1, "page_kib": 16, "program_us": 1000, "write_buffer_kib": 64}
+
+
+def test_blocks_of_a_drive_behind_nbd_are_those_of_its_server() -> None:
+    model = two_tenants(drive=MODEL | {"timing": {"kind": "ideal"}})
+    with running_switch(model) as behind, running_switch(passed_on(behind)) as switch:
+        asked = [subprocess.check_output(["nbdinfo", "--json", one.uri("a")], timeout=60) for one in (behind, switch)]
+    found = [json.loads(said)["exports"][0]["block_size_minimum"] for said in asked]
+    assert found == [4096, 4096]
 
 
 def test_a_fragmented_model_writes_more_slowly_than_a_clean_one() -> None:

@@ -13,6 +13,8 @@ pub struct Export {
     pub bytes: u64,
     /// Transmission flags ([`flag`]).
     pub flags: u16,
+    /// The bytes that requests are multiples of, which they begin and end at.
+    pub minimum_block: u32,
     /// Longest request the server takes.
     pub max_request_bytes: u32,
 }
@@ -51,6 +53,7 @@ pub(crate) fn negotiate(stream: &mut Stream, name: &str) -> Result<Export, Error
     go.extend_from_slice(&info::BLOCK_SIZE.to_be_bytes());
     send_option(stream, opt::GO, &go)?;
     let mut size_and_flags = None;
+    let mut minimum_block = 1;
     let mut max_request_bytes = proto::MAX_REQUEST_BYTES;
     loop {
         let (kind, data) = read_option_reply(stream, opt::GO)?;
@@ -59,6 +62,7 @@ pub(crate) fn negotiate(stream: &mut Stream, name: &str) -> Result<Export, Error
                 size_and_flags = Some((u64_at(&data, 2), u16_at(&data, 10)));
             }
             rep::INFO if data.len() == 14 && u16_at(&data, 0) == info::BLOCK_SIZE => {
+                minimum_block = u32_at(&data, 2).max(1);
                 max_request_bytes = max_request_bytes.min(u32_at(&data, 10));
             }
             rep::INFO => (),
@@ -76,6 +80,7 @@ pub(crate) fn negotiate(stream: &mut Stream, name: &str) -> Result<Export, Error
     Ok(Export {
         bytes,
         flags,
+        minimum_block,
         max_request_bytes,
     })
 }

@@ -179,6 +179,7 @@ fn behind(pipes: Pipes) -> Drive {
     let passed_on = flag::READ_ONLY | flag::SEND_FLUSH | flag::SEND_FUA | flag::ROTATIONAL;
     let flags = export.flags & passed_on | flag::CAN_MULTI_CONN;
     Drive {
+        minimum_block: export.minimum_block,
         maximum_block: export.max_request_bytes.clamp(1, MAX_REQUEST_BYTES),
         ..Drive::new(export.bytes, flags, Arc::new(pipes))
     }

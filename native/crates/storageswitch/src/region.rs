@@ -69,6 +69,23 @@ pub fn regions(tenants: &[(&str, Option<Region>)], bytes: u64) -> Result<Vec<Reg
     Ok(regions)
 }
 
+/// Check that the regions of tenants, by their names, begin and end between the blocks of the drive.
+pub fn on_blocks(
+    tenants: &[(&str, Option<Region>)],
+    regions: &[Region],
+    block: u32,
+) -> Result<(), String> {
+    let block = u64::from(block);
+    let is_off = |region: &Region| region.offset % block != 0 || region.bytes % block != 0;
+    match tenants.iter().zip(regions).find(|(_, one)| is_off(one)) {
+        None => Ok(()),
+        Some(((name, _), Region { offset, bytes })) => Err(format!(
+            "tenant {name:?}: region: offset {offset} and bytes {bytes} must be multiples of {block}, the blocks of the \
+             drive: give every tenant such a region"
+        )),
+    }
+}
+
 fn check(region: Region, bytes: u64) -> Result<(), String> {
     if region.bytes == 0 || region.offset % BLOCK != 0 || region.bytes % BLOCK != 0 {
         return Err(format!(
@@ -100,6 +117,16 @@ mod tests {
             bytes: 12 * KIB,
         });
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn regions_lie_on_the_blocks_of_the_drive() {
+        let tenants = [("a", None), ("b", None)];
+        let shares = regions(&tenants, 24 * KIB).unwrap();
+        assert_eq!(on_blocks(&tenants, &shares, 4096), Ok(()));
+        let said = on_blocks(&tenants, &shares, 8192).unwrap_err();
+        assert!(said
+            .contains("tenant \"a\": region: offset 0 and bytes 12288 must be multiples of 8192"));
     }
 
     #[test]

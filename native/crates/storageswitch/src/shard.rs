@@ -15,7 +15,7 @@ use crate::drive::Drive;
 use crate::front::{spawn, Front, Hands};
 use crate::job::{Pending, Work};
 use crate::pin::Cpu;
-use crate::region::{regions, Region};
+use crate::region::{on_blocks, regions, Region};
 use crate::share::{Share, Watch};
 
 /// A drive and all that belongs to it.
@@ -59,6 +59,7 @@ impl Shard {
     ) -> Result<Arc<Self>, String> {
         let named: Vec<_> = tenants.iter().map(|of| (of.name(), of.region)).collect();
         let regions = regions(&named, drive.bytes)?;
+        on_blocks(&named, &regions, drive.minimum_block)?;
         admit(scheduler, &tenants)?;
         let shard = Arc::new(Self {
             name: name.to_owned(),
