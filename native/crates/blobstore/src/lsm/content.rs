@@ -13,7 +13,7 @@ pub fn fill(entries: &[Entry], record_bytes: usize, buffer: &mut [u8]) {
     }
 }
 
-/// Compare `buffer` with such records; the error names the first record that differs.
+/// Compare `buffer` with such records, and the rest behind them; the error names the first record that differs.
 pub fn verify(entries: &[Entry], record_bytes: usize, buffer: &[u8]) -> Result<(), String> {
     let mut expected = vec![0; record_bytes];
     for (entry, record) in entries.iter().zip(buffer.chunks(record_bytes)) {
@@ -29,7 +29,14 @@ pub fn verify(entries: &[Entry], record_bytes: usize, buffer: &[u8]) -> Result<(
             ));
         }
     }
-    Ok(())
+    let end = buffer.len().min(entries.len() * record_bytes);
+    match buffer[end..].iter().position(|&byte| byte != 0) {
+        None => Ok(()),
+        Some(at) => Err(format!(
+            "byte {at} behind the last record is {:#04x}, not 0 as it was written",
+            buffer[end + at]
+        )),
+    }
 }
 
 /// Key and sequence number, then bytes that follow from both.

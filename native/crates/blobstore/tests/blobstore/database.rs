@@ -284,3 +284,23 @@ fn a_pool_that_is_full_says_so() {
     let free = (0..3).map(|drive| bench.global.free_units(DriveId(drive)));
     assert_eq!(free.sum::<usize>(), 3, "what was taken for it came back");
 }
+
+#[test]
+fn bytes_behind_the_last_record_are_compared_too() {
+    let pool = drives(3, 3, 1 << 20);
+    let mut global = GlobalAllocator::new(SMALL, &pool).unwrap();
+    let client = Client::new(ClientOptions::default(), pool.len());
+    let mut database = Database::new(TINY, client, &global).unwrap();
+    // One record of 256 bytes in a block of 512.
+    database.load(0..1, &mut global, 0).unwrap();
+    let io = database.next_io().unwrap();
+    let mut block = vec![0xff; io.bytes as usize];
+    database.fill(&io, &mut block);
+    assert_eq!(database.verify(&io, &block), Ok(()));
+    block[300] = 7;
+    let said = database.verify(&io, &block).unwrap_err();
+    assert_eq!(
+        said,
+        "byte 44 behind the last record is 0x07, not 0 as it was written"
+    );
+}
