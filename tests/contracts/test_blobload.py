@@ -95,6 +95,26 @@ def test_other_bytes_than_were_written_are_found(tmp_path: Path) -> None:
     assert "is not what was written: it begins as key 0x0, write 0" in result["mismatch"]
 
 
+def test_more_answers_than_a_switch_keeps_are_read_while_requests_are_sent() -> None:
+    """Large blocks, so that a thousand reads are a gigabyte, and each is of one of eight."""
+    mib, few = 1 << 20, 8
+    tree = dict.fromkeys(("record_bytes", "block_bytes", "background_bytes", "table_bytes", "memtable_bytes"), mib)
+    unlimited = CONFIG | {"scheduler": {"kind": "none"}}
+    with running_switch(unlimited) as switch:
+        text = document(
+            [switch],
+            mix="c",
+            records=few,
+            depth=1000,
+            operations=1000,
+            layout={"replicas": 1, "unit_bytes": mib, "blob_bytes": mib},
+            tree=tree | {"level_base_bytes": 16 * mib, "cache_bytes": 0},
+        )
+        done = blobload(text)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["verified_bytes"] == 1000 * mib
+
+
 def test_no_more_operations_are_under_way_than_there_are() -> None:
     with two_switches() as switches:
         done = blobload(document(switches, depth=2**62))

@@ -27,6 +27,8 @@ pub struct Drive {
     /// `None` once the connection is lost.
     client: Option<Client<Vec<u8>>>,
     in_flight: HashMap<u64, Io>,
+    /// Bytes that these read or write.
+    pub in_flight_bytes: u64,
     /// Byte count.
     pub bytes: u64,
     /// The credits that its switch has told.
@@ -50,6 +52,7 @@ impl Drive {
         Ok(Self {
             client: Some(client),
             in_flight: HashMap::new(),
+            in_flight_bytes: 0,
             bytes: export.bytes,
             credits: Credits::default(),
             lost: None,
@@ -77,6 +80,7 @@ impl Drive {
         };
         match client.submit(command) {
             Ok(cookie) => {
+                self.in_flight_bytes += u64::from(io.bytes);
                 self.in_flight.insert(cookie, io);
                 Ok(())
             }
@@ -97,8 +101,10 @@ impl Drive {
             Ok(None) => None,
             Ok(Some(completion)) => {
                 let io = self.in_flight.remove(&completion.cookie);
+                let io = io.expect("a request that was sent");
+                self.in_flight_bytes -= u64::from(io.bytes);
                 Some(Answered {
-                    io: io.expect("a request that was sent"),
+                    io,
                     buffer: completion.buffer.expect("reads and writes have one"),
                     is_done: completion.result.is_ok(),
                 })
@@ -112,10 +118,11 @@ impl Drive {
 
     /// Requests that were in flight when the connection was lost.
     pub fn take_lost(&mut self) -> Vec<Io> {
-        match self.client {
-            Some(_) => Vec::new(),
-            None => self.in_flight.drain().map(|(_, io)| io).collect(),
+        if self.client.is_some() {
+            return Vec::new();
         }
+        self.in_flight_bytes = 0;
+        self.in_flight.drain().map(|(_, io)| io).collect()
     }
 
     fn lose(&mut self, why: &str) {

@@ -18,6 +18,9 @@ use crate::drive::{Answered, Drive};
 const WAIT: Duration = Duration::from_micros(100);
 /// The operations that a quantile has beyond it at least: of fewer it is a matter of chance. So it is in rackloop_models.
 const BEYOND: u64 = 10;
+/// The most bytes that are read or written at a time, of all drives together. A switch takes no request of a tenant whose
+/// unread answers fill its 256 MiB: beyond that it would wait for this program to read, and this one for it.
+const IN_FLIGHT_BYTES: u64 = 128 << 20;
 const KINDS: [&str; 4] = ["gets", "puts", "scans", "read_modify_writes"];
 
 /// Operations of a kind.
@@ -231,7 +234,10 @@ impl<'a> Run<'a> {
     }
 
     fn send(&mut self) {
-        while let Some(io) = self.database.next_io() {
+        while self.in_flight_bytes() < IN_FLIGHT_BYTES {
+            let Some(io) = self.database.next_io() else {
+                return;
+            };
             let mut buffer = vec![0; io.bytes as usize];
             if io.operation == Operation::Write {
                 self.database.fill(&io, &mut buffer);
@@ -242,6 +248,10 @@ impl<'a> Run<'a> {
                 self.lose(number);
             }
         }
+    }
+
+    fn in_flight_bytes(&self) -> u64 {
+        self.drives.iter().map(|drive| drive.in_flight_bytes).sum()
     }
 
     fn receive(&mut self, number: usize, wait: Duration) -> Option<Answered> {
