@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -93,6 +94,24 @@ def test_other_bytes_than_were_written_are_found(tmp_path: Path) -> None:
     assert process.returncode == 1
     assert result["operations"] == 50_000
     assert "is not what was written: it begins as key 0x0, write 0" in result["mismatch"]
+
+
+def test_reads_that_one_drive_fails_are_told_though_another_has_the_bytes(tmp_path: Path) -> None:
+    files = [tmp_path / "one", tmp_path / "two"]
+    for file in files:
+        file.write_bytes(bytes(SIZE_BYTES))
+    with ExitStack() as stack:
+        switches = [
+            stack.enter_context(running_switch(CONFIG | {"drive": {"kind": "file", "path": str(file)}}))
+            for file in files
+        ]
+        with running(document(switches, mix="c", operations=50_000, progress_every=500)) as (process, lines):
+            assert next(lines)["event"] == "loaded"
+            next(lines)
+            os.truncate(files[0], 0)
+            *_, result = lines
+    assert (process.returncode, result["errors"], result["mismatch"]) == (0, 0, None)
+    assert [drive["failed"] > 0 for drive in result["drives"]] == [True, False]
 
 
 def test_more_answers_than_a_switch_keeps_are_read_while_requests_are_sent() -> None:

@@ -31,6 +31,8 @@ pub struct Drive {
     pub in_flight_bytes: u64,
     /// Byte count.
     pub bytes: u64,
+    /// Requests that its switch has failed.
+    pub failed: u64,
     /// The credits that its switch has told.
     pub credits: Credits,
     /// The reason why the connection was lost.
@@ -54,6 +56,7 @@ impl Drive {
             in_flight: HashMap::new(),
             in_flight_bytes: 0,
             bytes: export.bytes,
+            failed: 0,
             credits: Credits::default(),
             lost: None,
         })
@@ -103,6 +106,7 @@ impl Drive {
                 let io = self.in_flight.remove(&completion.cookie);
                 let io = io.expect("a request that was sent");
                 self.in_flight_bytes -= u64::from(io.bytes);
+                self.failed += u64::from(completion.result.is_err());
                 Some(Answered {
                     io,
                     buffer: completion.buffer.expect("reads and writes have one"),

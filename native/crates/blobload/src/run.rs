@@ -141,7 +141,7 @@ impl<'a> Run<'a> {
             let (credit, ..) = client.load(DriveId(number as u32));
             json!({
                 "tenant": of.tenant, "in_box": of.in_box, "reads": by_drive[number], "credit": credit,
-                "credits": drive.credits, "lost": drive.lost,
+                "credits": drive.credits, "failed": drive.failed, "lost": drive.lost,
             })
         });
         let mut result = json!({
