@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from rackloop.abilities import BlockUsage, Claim, DriveIdentity
 from rackloop.errors import BadInput
@@ -14,6 +15,7 @@ from rackloop.errors import BadInput
 _FAIL_FAST = ".failfast"
 _BY_ID = ".by-id."
 _PORT = 10809
+_SOCKET = "socket="
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,16 @@ class NbdExport:
     @classmethod
     def of_uri(cls, uri: str, size_bytes: int) -> Self:
         """The export of an NBD URI. Raises BadInput for one that names neither a Unix socket nor a host."""
-        parts = urlsplit(uri)
-        export = unquote(parts.path.removeprefix("/"))
-        if parts.scheme == "nbd+unix" and (socket := parse_qs(parts.query).get("socket")):
-            return cls(Path(socket[0]), export, size_bytes)
-        if parts.scheme == "nbd" and parts.hostname:
-            return cls((parts.hostname, parts.port or _PORT), export, size_bytes)
+        with suppress(ValueError):
+            # Of a port or an address that is none.
+            parts = urlsplit(uri)
+            export = unquote(parts.path.removeprefix("/"))
+            # A plus sign is one: this is no form that was filled in.
+            socket = next((part[len(_SOCKET) :] for part in parts.query.split("&") if part.startswith(_SOCKET)), "")
+            if parts.scheme == "nbd+unix" and socket:
+                return cls(Path(unquote(socket)), export, size_bytes)
+            if parts.scheme == "nbd" and parts.hostname:
+                return cls((parts.hostname, parts.port or _PORT), export, size_bytes)
         raise BadInput(
             f"{uri} is no NBD URI that is known here: give one such as nbd+unix:///t1?socket=/run/box.sock or "
             "nbd://box.example/t1"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rackloop.abilities import BlockDevice, BlockUsage
-from rackloop.errors import LabError
+from rackloop.errors import BadInput, LabError
 from rackloop.safety import ReportsIdentity
 from rackloop_drivers.block import DevicePath, NbdExport
 from tests.unit.harness.block_tree import BlockTree
@@ -30,6 +30,38 @@ def a_block_device() -> Path:
     if not found:
         pytest.skip("this machine shows no block device in /dev")
     return found[0]
+
+
+@pytest.mark.parametrize(
+    ("uri", "server"),
+    [
+        ("nbd+unix:///t1?socket=/run/a+b.sock", Path("/run/a+b.sock")),
+        ("nbd+unix:///a%20b?tls-certificates=/x&socket=/run/nbd%20of%20a.sock", Path("/run/nbd of a.sock")),
+        ("nbd://box.example/t1", ("box.example", 10809)),
+        ("nbd://[::1]:7000/a%2Fb", ("::1", 7000)),
+    ],
+)
+def test_the_export_of_a_uri_is_where_that_says(uri: str, server: Path | tuple[str, int]) -> None:
+    device = NbdExport.of_uri(uri, 1)
+    assert device.server == server
+    assert NbdExport.of_uri(device.uri, 1) == device
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "nbd://box.example:99999/t1",
+        "nbd://box.example:x/t1",
+        "nbd://[::1/t1",
+        "nbd:///t1",
+        "nbd+unix:///t1?socket=",
+        "nbd+unix:///t1",
+        "nbds://box.example/t1",
+    ],
+)
+def test_a_uri_that_leads_nowhere_is_refused(uri: str) -> None:
+    with pytest.raises(BadInput, match="is no NBD URI that is known here"):
+        NbdExport.of_uri(uri, 1)
 
 
 def test_an_export_on_a_unix_socket() -> None:
