@@ -18,6 +18,8 @@ MAX_REQUESTS = 4_000_000
 MAX_SIZE_BYTES = 64 << 20
 # What coarse stamps are multiples of: requests of one such stamp came at any time until the next.
 _TICKS_NS = (1_000_000_000, 100_000_000, 10_000_000, 1_000_000)
+# Times are whole nanoseconds in 64 bits.
+_LONGEST_S = 9e9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,9 +27,10 @@ class Stretch:
     """The part of a trace to replay, its speed, and how it is fitted to the drive.
 
     ``speed`` 10 plays ten times as fast as it was recorded. ``from_s`` and ``duration_s`` are the trace's own seconds,
-    None to its end. With ``fold`` offsets beyond the region come back into it, modulo its size; with ``reads_only``
-    everything else is dropped. With ``spread``, requests that share a stamp of a millisecond or coarser are spread
-    evenly until the next stamp. Raises BadInput for what is no stretch of any trace.
+    None to its end; from 0 on is all of it, what is earlier than the first line included. With ``fold`` offsets beyond
+    the region come back into it, modulo its size; with ``reads_only`` everything else is dropped. With ``spread``,
+    requests that share a stamp of a millisecond or coarser are spread evenly until the next stamp. Raises BadInput for
+    what is no stretch of any trace.
     """
 
     speed: float = 1.0
@@ -40,10 +43,10 @@ class Stretch:
     def __post_init__(self) -> None:
         if not 0 < self.speed < float("inf"):
             raise BadInput(f"speed is {self.speed:g}, must be above 0: 1 is the trace's own, 10 ten times as fast")
-        if self.from_s < 0:
-            raise BadInput(f"from_s is {self.from_s:g}: a trace begins at 0")
-        if self.duration_s is not None and self.duration_s <= 0:
-            raise BadInput(f"duration_s is {self.duration_s:g}, must be above 0")
+        if not 0 <= self.from_s <= _LONGEST_S:
+            raise BadInput(f"from_s is {self.from_s:g}: a trace begins at 0, and none is longer than {_LONGEST_S:g} s")
+        if self.duration_s is not None and not 0 < self.duration_s <= _LONGEST_S:
+            raise BadInput(f"duration_s is {self.duration_s:g}, must be above 0 and at most {_LONGEST_S:g}")
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,8 @@ def plan_requests(
     fitted, aligned = _whole_sectors(kept, sector_bytes)
     fitted, folded = _within(fitted, region_bytes // sector_bytes * sector_bytes, fold=stretch.fold)
     since_first = pl.col("t_ns") - pl.col("t_ns").first()
+    if (span_s := int(fitted["t_ns"][-1] - fitted["t_ns"][0]) / 1e9 / stretch.speed) > _LONGEST_S:
+        raise BadInput(f"at speed {stretch.speed:g} the replay would take {span_s:g} s: choose another speed or part")
     return Planned(
         requests=fitted.select(
             due_ns=(since_first / stretch.speed).cast(pl.Int64),
@@ -150,7 +155,8 @@ def _collect(batches: Iterable[polars.DataFrame], stretch: Stretch) -> tuple[pol
     import polars as pl
 
     begin_ns = round(stretch.from_s * 1e9)
-    chosen = pl.col("t_ns") >= begin_ns
+    # A request that is earlier than the one that stands first has a time below zero.
+    chosen = pl.col("t_ns") >= begin_ns if begin_ns else pl.lit(value=True)
     if stretch.duration_s is not None:
         chosen &= pl.col("t_ns") < begin_ns + round(stretch.duration_s * 1e9)
     found, total, last_ns = [], 0, 0

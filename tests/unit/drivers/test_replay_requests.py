@@ -51,6 +51,14 @@ def test_batches_and_requests_need_no_order() -> None:
     assert turned.requests.equals(plan(*READS).requests)
 
 
+def test_a_request_that_is_earlier_than_the_first_line_is_replayed_too() -> None:
+    rows: tuple[Row, ...] = (*READS, (-2000 * US, Op.READ, 512, 512))
+    planned = plan(*rows)
+    assert planned.requests["due_ns"].to_list() == [0, 2000 * US, 2003 * US, 3000 * US, 4500 * US]
+    assert plan(*rows, duration_s=0.000002).requests["due_ns"].to_list() == [0, 2000 * US]
+    assert plan(*rows, from_s=0.000001).requests.height == 3
+
+
 def test_reads_alone_are_what_a_drive_that_must_not_be_written_gets() -> None:
     rows: list[Row] = [*READS, (7 * US, Op.WRITE, 0, 512), (9 * US, Op.FLUSH, 0, 0)]
     assert plan(*rows).writes
@@ -105,6 +113,11 @@ def test_requests_that_came_together_by_a_fine_clock_stay_together() -> None:
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"speed": 0}, "speed is 0, must be above 0"),
     ({"speed": float("inf")}, "speed is inf"),
+    ({"speed": 1e-15}, "at speed 1e-15 the replay would take 2.5e.12 s"),
+    ({"from_s": float("nan")}, "from_s is nan"),
+    ({"from_s": float("inf")}, "from_s is inf"),
+    ({"duration_s": float("nan")}, "duration_s is nan"),
+    ({"duration_s": float("inf")}, "duration_s is inf"),
     ({"from_s": -1}, "from_s is -1: a trace begins at 0"),
     ({"duration_s": 0}, "duration_s is 0, must be above 0"),
     ({"from_s": 60}, "nothing that fio replays from 60 s on for the rest of it, and its last request is at"),
