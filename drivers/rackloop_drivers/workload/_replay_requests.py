@@ -57,7 +57,8 @@ class Planned:
     the device) and ``size_bytes``. ``dropped`` counts what reads alone leave out, ``trims`` the trims, which the iologs
     of fio 3.33 do not know and are never replayed, ``folded`` the requests whose offset
     was brought back into the drive, ``aligned`` those that were widened to whole sectors, ``spread`` those moved away
-    from a coarse stamp they shared; ``tick_s`` is the stamps' resolution.
+    from a coarse stamp they shared; ``tick_s`` is the stamps' resolution. ``malformed`` counts the trace's lines that
+    are no requests, ``volumes`` the volumes that all go to the one device, and ``doubts`` are those about its format.
     """
 
     requests: polars.DataFrame
@@ -67,6 +68,9 @@ class Planned:
     aligned: int
     spread: int
     tick_s: float
+    malformed: int = 0
+    volumes: int = 1
+    doubts: tuple[str, ...] = ()
 
     @property
     def span_s(self) -> float:
@@ -86,10 +90,11 @@ class Planned:
             "folded": self.folded,
             "aligned": self.aligned,
             "spread": self.spread,
+            "malformed": self.malformed,
         }
 
     def remarks(self) -> list[str]:
-        """The changes made to the trace, in sentences; empty where it is replayed as it was recorded."""
+        """The changes made to the trace, and doubts about it, in sentences; empty where it is replayed as recorded."""
         counts = {
             "dropped: only reads are replayed": self.dropped,
             "dropped: fio replays no trims": self.trims,
@@ -97,7 +102,12 @@ class Planned:
             "widened to whole sectors": self.aligned,
             f"spread over stamps {format_quantity(self.tick_s, 's')} apart": self.spread,
         }
-        return [f"{counted(count, 'request')} {what}" for what, count in counts.items() if count]
+        changed = [f"{counted(count, 'request')} {what}" for what, count in counts.items() if count]
+        if self.malformed:
+            changed.append(f"{counted(self.malformed, 'malformed line')} left out")
+        if self.volumes > 1:
+            changed.append(f"the requests of {self.volumes} volumes are all replayed on one drive")
+        return changed + [f"doubt: {doubt}" for doubt in self.doubts]
 
 
 def plan_requests(
