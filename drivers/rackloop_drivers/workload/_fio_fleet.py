@@ -145,19 +145,24 @@ class FioFleet:
         except BaseException:
             _kill(started)
             raise
-        return RunningFleet(started, agreed_ns, max(errors.values()))
+        threads = {host: one.threads for host, one in held.items()}
+        return RunningFleet(started, agreed_ns, max(errors.values()), threads)
 
 
 class RunningFleet:
     """A fleet whose I/O has begun, or will at ``agreed_ns``. Leaving a ``with`` block kills what still runs.
 
     No host begins earlier than ``release_error_s`` before that: to this its clock was known when it was told.
+    ``threads`` is how many each host's fio has.
     """
 
-    def __init__(self, running: Mapping[str, RunningFio], agreed_ns: int, release_error_s: float) -> None:
+    def __init__(
+        self, running: Mapping[str, RunningFio], agreed_ns: int, release_error_s: float, threads: Mapping[str, int]
+    ) -> None:
         self.running = running
         self.agreed_ns = agreed_ns
         self.release_error_s = release_error_s
+        self._threads = threads
 
     def __enter__(self) -> Self:
         return self
@@ -176,11 +181,16 @@ class RunningFleet:
         return self._result(_on_all({host: partial(fio.stop, deadline) for host, fio in self.running.items()}))
 
     def wait(self, deadline: Deadline) -> FleetResult:
-        """Wait for every host. Raises ToolError with every host whose fio failed."""
+        """Wait for every host. Raises ToolError with every host whose fio failed, or did not begin all its threads."""
         return self._result(_on_all({host: partial(fio.wait, deadline) for host, fio in self.running.items()}))
 
     def _result(self, results: Mapping[str, FioResult]) -> FleetResult:
-        began_s = {host: _began_s(fio, self.agreed_ns) for host, fio in self.running.items()}
+        stamps = {host: _stamps(fio) for host, fio in self.running.items()}
+        # fio leaves out a thread whose hold failed, and ends well.
+        counts = {host: (len(began), self._threads[host]) for host, began in stamps.items()}
+        if short := [f"{host}: {n} of {of} threads of fio began" for host, (n, of) in counts.items() if n < of]:
+            raise ToolError(f"{'; '.join(short)}: is the disk full there, or are there too many processes?")
+        began_s = {host: _began_s(fio, self.agreed_ns, max(stamps[host])) for host, fio in self.running.items()}
         error_s = max(result.time_error_s for result in results.values())
         return FleetResult(results, self.agreed_ns, began_s, error_s)
 
@@ -194,12 +204,18 @@ def _kill(running: Mapping[str, RunningFio]) -> None:
 
 def _release(fio: RunningFio, agreed_ns: int, deadline: Deadline) -> None:
     at_ns = round(fio.began_unix_s * 1e9) + agreed_ns - fio.started_ns
-    fio.shell(_RELEASE.replace("AT", str(at_ns)), deadline)
+    told = fio.shell(_RELEASE.replace("AT", str(at_ns)), deadline)
+    if told.status != 0:
+        raise ToolError(f"fio could not be told when to begin: {told.stderr.strip() or f'status {told.status}'}")
 
 
-def _began_s(fio: RunningFio, agreed_ns: int) -> float:
+def _stamps(fio: RunningFio) -> list[int]:
+    """The moments at which its threads were let go, by its host's clock."""
     (stamps,) = (text for name, text in fio.logs.items() if name.endswith(".began"))
-    last_ns = max(map(int, stamps.split()))
+    return [int(stamp) for stamp in stamps.split() if stamp.isdecimal()]
+
+
+def _began_s(fio: RunningFio, agreed_ns: int, last_ns: int) -> float:
     return (last_ns - fio.began_unix_s * 1e9 - (agreed_ns - fio.started_ns)) / 1e9
 
 
