@@ -108,7 +108,14 @@ def _windows(threads: Sequence[Sequence[LogEntry]], interval_s: float) -> Iterat
         yield window
 
 
+def require_whole_lines(log: str) -> None:
+    """Raise ToolError where a log of fio's breaks off: the number that it ends with may be the half of one."""
+    if log and not log.endswith("\n"):
+        raise ToolError(f"fio's log breaks off after {log[-40:]!r}: did the disk fill up?")
+
+
 def _rows(text: str) -> Iterator[list[int]]:
+    require_whole_lines(text)
     for line in text.splitlines():
         try:
             row = [int(field) for field in line.split(",")]

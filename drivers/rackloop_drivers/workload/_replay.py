@@ -16,6 +16,7 @@ from rackloop.errors import GuardRefused, ToolError
 from rackloop_drivers.workload._fio import Fio, RunningFio
 from rackloop_drivers.workload._fio_job import GO_ON, device_options, job_file
 from rackloop_drivers.workload._fio_result import FioJobResult, FioResult
+from rackloop_drivers.workload._fio_series import require_whole_lines
 from rackloop_drivers.workload._replay_requests import Planned
 from rackloop_traces import Op
 from rackloop_traces.lateness import Lateness, judge_lateness
@@ -272,6 +273,7 @@ def _logged(log: str, due_unix_s: float) -> polars.DataFrame:
     """The entries of fio's completion log: milliseconds, latency in ns, direction, size, offset, priority."""
     import polars as pl
 
+    require_whole_lines(log)
     names = ("unix_ms", "latency_ns", "op", "size_bytes", "offset_bytes", "priority")
     schema = dict.fromkeys(names, pl.Int64)
     if not log:

@@ -92,3 +92,10 @@ def test_a_damaged_log_is_refused(text: str) -> None:
         parse_latency_log(text)
     with pytest.raises(ToolError, match="did the disk fill up"):
         parse_histogram_log(text)
+
+
+def test_a_log_that_breaks_off_within_a_number_is_no_log() -> None:
+    whole = recorded("clat_hist")[0]
+    assert parse_histogram_log(whole)
+    with pytest.raises(ToolError, match="breaks off after .*: did the disk fill up"):
+        parse_histogram_log(whole[:-2])
