@@ -17,9 +17,10 @@ import pytest
 
 from rackloop.abilities import Process
 from rackloop.clock import Clock, Deadline
+from rackloop.errors import ProductFailed
 from rackloop.measurement import Distribution
 from rackloop.record import Event, EventSink
-from rackloop_drivers.block import DevicePath
+from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.host import LocalExecutor
 from rackloop_drivers.workload import Expected, RackProbe
 from rackloop_fixtures.rack.labels import RESERVED_BYTES
@@ -27,6 +28,7 @@ from rackloop_fixtures.rack.workloads import VerifiedWrites, Watching, WritesSee
 from rackloop_fixtures.session.outcome import LimitsUnknown
 from rackloop_labs import Bench
 from tests.deadlines import CLOCK, soon
+from tests.nbdkit_process import serving_unix
 from tests.writable_drive import minted
 
 MIB = 1 << 20
@@ -138,6 +140,23 @@ def test_what_is_written_is_read_back_long_before_all_of_it_is_written(servers: 
     for seen in writes.results.values():
         assert 64 <= seen.verified < seen.ios < 1024 * MIB // 4096
         assert seen.wrong == 0
+
+
+@pytest.mark.skipif(not (shutil.which("fio") and shutil.which("nbdkit")), reason="fio or nbdkit is not installed")
+def test_a_drive_that_fails_every_write_is_the_products_failure(servers: Servers, tmp_path: Path) -> None:
+    size_bytes = RESERVED_BYTES + 8 * MIB
+    failing = ("--filter=error", "memory", f"{size_bytes >> 20}M", "error-pwrite-rate=100%")
+    writes = VerifiedWrites(cast("Bench", servers), cast("EventSink", Events()), "test", seed=1)
+    with ExitStack() as stack:
+        socket = stack.enter_context(serving_unix(tmp_path / "nbd", failing))
+        exports: dict[str, NbdExport | DevicePath] = {"srv1": NbdExport(socket, "", size_bytes)}
+        exports["srv2"] = servers.drives["srv2"]
+        drives = {server: stack.enter_context(minted(drive, f"RL{server}")) for server, drive in exports.items()}
+        with (
+            pytest.raises(ProductFailed, match=r"all [0-9]+ I/Os of fio on srv1 failed: Input/output error"),
+            writes.running(drives, size_bytes=MIB, iodepth=2),
+        ):
+            pass
 
 
 def test_writes_of_which_no_block_was_read_back_have_no_verdict() -> None:

@@ -97,5 +97,5 @@ def test_a_damaged_log_is_refused(text: str) -> None:
 def test_a_log_that_breaks_off_within_a_number_is_no_log() -> None:
     whole = recorded("clat_hist")[0]
     assert parse_histogram_log(whole)
-    with pytest.raises(ToolError, match="breaks off after .*: did the disk fill up"):
+    with pytest.raises(ToolError, match=r"breaks off after .*: did the disk fill up"):
         parse_histogram_log(whole[:-2])
