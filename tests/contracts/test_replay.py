@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from rackloop.data import data_path
-from rackloop.errors import EXIT_BAD_INPUT, BadInput, GuardRefused, ToolError
+from rackloop.errors import EXIT_BAD_INPUT, BadInput, GuardRefused, ProductFailed, ToolError
 from rackloop_cli.main import main
 from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.host import LocalExecutor
@@ -22,6 +22,7 @@ from rackloop_fixtures import find_trace
 from rackloop_fixtures.rack.replays import at_the_drive
 from rackloop_traces import Op, open_trace
 from tests.deadlines import CLOCK, soon
+from tests.nbdkit_process import serving_unix
 from tests.rackd_process import running_rackd, small_rack
 from tests.writable_drive import minted
 
@@ -120,6 +121,15 @@ def test_flushes_are_replayed(executor: LocalExecutor, export: NbdExport) -> Non
     assert result.job.total_err == 0
     assert set(result.job.transfers) == {"read", "write"}
     assert result.lateness().due == 2
+
+
+def test_a_drive_that_fails_every_request_is_the_products_failure(executor: LocalExecutor, tmp_path: Path) -> None:
+    with serving_unix(tmp_path / "nbd", ("--filter=error", "memory", "64M", "error-pread-rate=100%")) as socket:
+        export = NbdExport(socket, "", 64 * MIB)
+        result = replayed(executor, FioReplay(device=export, planned=planned(5, 1000)))
+    assert result.job.total_err == 5
+    with pytest.raises(ProductFailed, match="5 requests failed and none completed: Input/output error"):
+        result.lateness()
 
 
 def test_a_server_that_is_gone_is_an_error(executor: LocalExecutor, tmp_path: Path) -> None:

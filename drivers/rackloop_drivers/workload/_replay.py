@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from rackloop.abilities import BlockDevice, WritableDrive
 from rackloop.clock import Deadline
-from rackloop.errors import GuardRefused, ToolError
+from rackloop.errors import GuardRefused, ProductFailed, ToolError
 from rackloop_drivers.workload._fio import Fio, RunningFio
 from rackloop_drivers.workload._fio_job import GO_ON, device_options, job_file
 from rackloop_drivers.workload._fio_result import FioJobResult, FioResult
@@ -220,10 +220,15 @@ class ReplayResult:
     requests: polars.DataFrame
 
     def lateness(self) -> Lateness:
-        """The lateness of the requests by fio's own log, flushes left out. Raises ToolError where fio did none."""
+        """The lateness of the requests by fio's own log, which has those that completed; flushes are left out.
+
+        Raises ProductFailed where all that came failed, ToolError where fio did none.
+        """
         due = self.planned.requests.filter(self.planned.requests["op"] != int(Op.FLUSH))
+        if self.requests.is_empty() and self.job.total_err:
+            raise ProductFailed(f"{self.job.total_err} requests failed and none completed: {self.job.error_text}")
         if self.requests.is_empty():
-            raise ToolError(f"fio completed none of {due.height} requests: {self.job.error_text or 'it says not why'}")
+            raise ToolError(f"fio completed none of {due.height} requests, and says not why")
         return judge_lateness(due, self.requests, resolution_ns=LOG_RESOLUTION_NS)
 
 
