@@ -27,6 +27,7 @@ _POINTS = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999, 1.0)
 _COARSE_TICK_NS = 10**6
 _SECTOR_BYTES = 512
 _LARGEST_REQUEST = 2**44
+_FARTHEST_END = 2**62
 
 
 class _OpRecord:
@@ -114,7 +115,7 @@ class TraceMeter:
     def add(self, frame: polars.DataFrame) -> None:
         """Take in a batch: a frame of the columns of :func:`rackloop_traces.columns`.
 
-        Raises BadInput where a request is larger than 16 TiB.
+        Raises BadInput where a request is larger than 16 TiB, or ends beyond 4 EiB.
         """
         for part in frame.iter_slices(_ROWS_AT_ONCE):
             if part.height:
@@ -155,6 +156,11 @@ class TraceMeter:
     def _add_placed(self, since_start: Ints, volume: Ints, op: Ints, offset: Ints, size: Ints) -> None:
         self._lowest = min(self._lowest, int(offset.min()))
         self._highest = max(self._highest, int((offset + size).max()))
+        if self._highest > _FARTHEST_END:
+            raise BadInput(
+                f"a request at offset {int(offset.max())}: no drive is so large, so the file is damaged or in another "
+                "format"
+            )
         in_block = offset % BLOCK_BYTES
         shift = np.where(in_block % _SECTOR_BYTES == 0, in_block // _SECTOR_BYTES, 8)
         self._shifts += np.bincount(shift, minlength=9)

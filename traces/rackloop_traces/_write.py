@@ -18,6 +18,8 @@ from rackloop_traces._volumes import VolumeNames
 if TYPE_CHECKING:
     import polars
 
+_LATEST_TICK = 2**63 - 1
+
 
 @dataclass(frozen=True)
 class WrittenReport:
@@ -95,6 +97,8 @@ class _Writer:
         self._write = form.write
         self._form = form
         self._first_tick, self._rest_ns = _first_tick(form, origin)
+        if abs(self._first_tick) > _LATEST_TICK:
+            raise BadInput(f"the trace begins at a time that {form.title} cannot say: choose another format")
         self.names = VolumeNames(form)
         self.requests = 0
         self.left_out: Counter[str] = Counter()

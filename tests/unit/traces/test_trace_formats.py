@@ -200,6 +200,16 @@ def test_a_log_of_fio_is_refused_requests_out_of_order(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("stamp", [0, 498726006288635087])
+def test_a_time_beyond_the_numbers_of_a_format_is_refused(stamp: int, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.msr.csv"
+    trace.write_text(f"{stamp},usr,1,Read,0,4096,0\n")
+    opened = open_trace(trace, "msr")
+    with pytest.raises(BadInput, match="begins at a time that SYSTOR '17 cannot say"):
+        write_trace(opened.batches(), tmp_path / "out", "systor17", origin=opened.origin)
+    assert [path.name for path in tmp_path.iterdir()] == [trace.name]
+
+
 def test_a_time_before_the_clocks_zero_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="before the zero of Alibaba"):
         write_trace([one(t_ns=-1000)], tmp_path / "trace", "alibaba")

@@ -189,6 +189,11 @@ def test_one_huge_request_is_cut_short_and_that_is_said() -> None:
     assert any("count the first 256 MiB" in doubt for doubt in found.doubts)
 
 
+def test_an_offset_that_no_drive_has_is_refused() -> None:
+    with pytest.raises(BadInput, match="a request at offset 4611686018427387904: no drive is so large"):
+        measured([frame([(0, R, 0, 512), (1, R, 1 << 62, 512)])])
+
+
 def test_a_request_that_no_drive_takes_is_refused() -> None:
     with pytest.raises(BadInput, match="no drive takes one"):
         TraceMeter().add(frame([(0, R, 0, 1 << 60)]))
