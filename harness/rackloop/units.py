@@ -17,7 +17,9 @@ NUMBER = re.compile(r"[+-]?(?:[0-9]{1,18}(?:\.[0-9]{0,18})?|\.[0-9]{1,18})(?:[eE
 
 _EXAMPLES = {"s": "2 ms", "B": "8 GiB", "B/s": "280 MB/s", "1": "0.95 or 95 %"}
 _LONG_TIMES = {"min": 60, "h": 3600}
-_LONG_TIME = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*(min|h)")
+_LONG_TIME = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*(min|h)")
+# Quantity leaves commas out, by which 1,5 s would be 15 s, and reads names and remarks: x = 5 s -- y.
+_NOT_READ = re.compile("[,_=]|--")
 _LONGEST_TEXT = 64
 _QUANTILE = re.compile(r"p([0-9]{1,2}(?:\.[0-9]{1,6})?)")
 
@@ -39,7 +41,7 @@ def parse_quantity(text: str, unit: str) -> float:
     if unit == "s" and (long_time := _LONG_TIME.fullmatch(stripped)):
         return float(long_time[1]) * _LONG_TIMES[long_time[2]]
     try:
-        quantity = Quantity(stripped, binary=True)
+        quantity = Quantity(_NOT_READ.sub("?", stripped), binary=True)
     except QuantiPhyError:
         raise ValueError(f"{expected}, found {text!r}") from None
     value = float(quantity)
@@ -47,10 +49,8 @@ def parse_quantity(text: str, unit: str) -> float:
         value, found_unit = (value / 100, "1") if quantity.units == "%" else (value, quantity.units or "1")
     else:
         found_unit = quantity.units
-    if not found_unit:
-        raise ValueError(f"{expected}, found {text!r}, which has no unit")
     if found_unit != unit:
-        raise ValueError(f"{expected}, found {text!r}")
+        raise ValueError(f"{expected}, found {text!r}" + ("" if found_unit else ", which has no unit"))
     if not math.isfinite(value) or value < 0:
         raise ValueError(f"{expected}, finite and not negative, found {text!r}")
     return value
