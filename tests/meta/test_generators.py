@@ -121,6 +121,8 @@ def test_nothing_is_overwritten(checkout: Path, written: dict[str, list[Path]]) 
         (("acme", "--ability", "phy_control"), "did you mean PhyControl?"),
         (("acme", "--ability", "Teapot"), "the abilities are BlockDevice, Drive"),
         (("../acme", "--ability", "Drive"), "as acme_strip; got '../acme'"),
+        (("class", "--ability", "Drive"), "'class' is a word or a module of Python"),
+        (("socket", "--ability", "Drive", "--package", "socket"), "'socket' is a word or a module of Python"),
     ],
 )
 def test_bad_input_gets_one_message(checkout: Path, arguments: tuple[str, ...], said: str) -> None:

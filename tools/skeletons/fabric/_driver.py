@@ -89,6 +89,6 @@ class ExampleFabric:
             raise LabError(f"{verb} was asked of {self._address[0]}:{self._address[1]} after it was closed")
         reply = ask(self._address, Request(verb, arguments), deadline)
         if isinstance(reply, Refusal):
-            kind = _REFUSALS.get(reply.reason.split()[0], FabricError)
+            kind = _REFUSALS.get(reply.reason.partition(" ")[0], FabricError)
             raise kind(f"{self._address[0]}:{self._address[1]} refused {verb}: {reply.reason}")
         return reply.words
