@@ -54,10 +54,12 @@ def replay_fidelity(replayed: Replayed, source: Source) -> Figure:
     begin_ns = min(points[0][0] for points in (replayed.planned, replayed.issued) if points)
     _over_time(rate, replayed.planned, begin_ns, GREY, "planned", width=4.0)
     _over_time(rate, replayed.issued, begin_ns, BLUE, "issued")
+    _to_ground(rate)
     rate.set_ylabel("Requests per second")
     rate.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, borderaxespad=0.2)
     factor, unit = fitting("s", max((value for _, value in replayed.longest_s), default=1.0))
     _over_time(longest, [(t_ns, value * factor) for t_ns, value in replayed.longest_s], begin_ns, ORANGE, "")
+    _to_ground(longest)
     longest.set_ylabel(f"Longest latency, {unit}")
     draw_limits(longest, replayed.latency_limits, factor)
     label_time(longest, "Time since the first request")
@@ -85,6 +87,10 @@ def _over_time(axes: Axes, points: Points, begin_ns: int, color: str, label: str
         alpha=0.45 if width > 2 else 1.0,
         label=label,
     )
+
+
+def _to_ground(axes: Axes) -> None:
+    """Have the axes begin at 0, once all is drawn: they grow no further with what is drawn after that."""
     axes.set_ylim(bottom=0)
 
 

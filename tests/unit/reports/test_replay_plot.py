@@ -71,3 +71,18 @@ def test_a_quantile_of_the_lateness_is_claimed_where_the_requests_carry_it(reque
     figure = replay_fidelity(replayed, Source("replay", "mock (simulated)", 1, is_simulated=True))
     words = [text.get_text().split()[0] for axes in figure.axes for text in axes.texts]
     assert words == claimed
+
+
+def test_a_burst_that_was_issued_late_is_in_view() -> None:
+    """The requests of two seconds in one: twice as many as were planned for any."""
+    replayed = Replayed(
+        [(0, 100.0), (SECOND, 100.0), (2 * SECOND, 100.0)],
+        [(0, 0.0), (SECOND, 200.0), (2 * SECOND, 100.0)],
+        [],
+        Distribution.of([0.0, 1.0]),
+        "rackd",
+    )
+    rate, *_ = replay_fidelity(replayed, Source("replay", "mock (simulated)", 1, is_simulated=True)).axes
+    low, high = rate.get_ylim()
+    assert low == 0
+    assert high > 200
