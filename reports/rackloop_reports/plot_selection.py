@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from rackloop.record import Measured
 from rackloop.units import parse_size
 from rackloop_reports.plot_drawing import encoded
-from rackloop_reports.record import RunRecord, TestRecord, fault_records, samples_of
+from rackloop_reports.record import RunRecord, TestRecord, fault_records, interval_of, samples_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -193,7 +193,13 @@ def _latencies(tests: Sequence[TestRecord]) -> list[StackLatency]:
     order = in_paper_order(set(seen))
     found.sort(key=lambda pair: order.index(pair[1].labels["stack"]))
     return [
-        StackLatency(stack, samples_of(measured), test.id if seen[stack] > 1 else "", limits_of(test, measured))
+        StackLatency(
+            stack,
+            samples_of(measured),
+            test.id if seen[stack] > 1 else "",
+            limits_of(test, measured),
+            {q: interval_of(test, measured, q) for q in (0.5, 0.99)},
+        )
         for test, measured in found
         for stack in (measured.labels["stack"],)
     ]
@@ -205,13 +211,11 @@ def _throughputs(tests: Sequence[TestRecord]) -> list[ThroughputPoint]:
     points = []
     for name, is_switching in THROUGHPUTS.items():
         for test, measured in _distinct(tests, name):
-            samples = samples_of(measured)
-            median, (low, high) = samples.quantile(0.5), samples.quantile_ci95(0.5)
+            median, (low, high) = samples_of(measured).quantile(0.5), interval_of(test, measured, 0.5)
             block, drive = parse_size(measured.labels["block"]), measured.labels.get("drive", "")
             ratios = [one for one in test.measured(_RATIO) if one.labels == measured.labels] if is_switching else []
             limits = limits_of(test, measured), [limit for one in ratios for limit in limits_of(test, one)]
-            shares = samples_of(ratios[0]) if ratios else None
-            ratio = (shares.quantile(0.5), *shares.quantile_ci95(0.5)) if shares is not None else None
+            ratio = (samples_of(ratios[0]).quantile(0.5), *interval_of(test, ratios[0], 0.5)) if ratios else None
             points.append(ThroughputPoint(block, is_switching, median, low, high, drive, *limits, ratio))
     return points
 

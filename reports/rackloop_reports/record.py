@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rackloop.errors import BadInput
-from rackloop.measurement import Cause, Distribution, MachineLoad, Verdict, worst
+from rackloop.measurement import Cause, Distribution, Interval, MachineLoad, Verdict, worst
 from rackloop.record import (
     ActAnnounced,
     ActDone,
@@ -210,6 +210,16 @@ class RunRecord:
 def samples_of(measured: Measured) -> Distribution:
     """The distribution that a statistic was taken from."""
     return Distribution(tuple(measured.values), tuple(measured.counts), measured.clusters)
+
+
+def interval_of(test: TestRecord, measured: Measured, q: float) -> Interval:
+    """The interval that a quantile was judged by, with what the machine may have added; else that of the samples."""
+    told = (
+        one.ci95
+        for one in test.measurements
+        if (one.name, one.labels, one.quantile) == (measured.name, measured.labels, f"p{q * 100:g}")
+    )
+    return next(filter(None, told), None) or samples_of(measured).quantile_ci95(q)
 
 
 def fault_records(phases: Iterable[FaultPhase]) -> list[FaultRecord]:

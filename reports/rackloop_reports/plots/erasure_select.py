@@ -23,7 +23,7 @@ from rackloop_reports.plots.erasure import (
     tail_curves,
     update_latency,
 )
-from rackloop_reports.record import TestRecord, samples_of
+from rackloop_reports.record import TestRecord, interval_of, samples_of
 
 TRIED, RIGHT, DEGRADED = "recovery.tried", "recovery.right", "recovery.degraded_right"
 LOUD, WRONG, UNKNOWN = "recovery.loud", "recovery.wrong", "recovery.unknown"
@@ -166,11 +166,12 @@ def _said(labels: Mapping[str, str], aside: Collection[str]) -> str:
 def _tails(test: TestRecord) -> list[TailCurve]:
     curves: dict[tuple[str, str], list[tuple[float, float | None, float, float | None]]] = {}
     limits: dict[tuple[str, str], list[LimitLine]] = {}
-    for labels, samples in _taken(test, TAIL):
+    for measured in test.measured(TAIL, _LABELS[TAIL]):
+        labels, samples = measured.labels, samples_of(measured)
         ph = _finite(labels["ph"])
         if ph is None:
             continue
-        low, high = samples.quantile_ci95(0.5)
+        low, high = interval_of(test, measured, 0.5)
         panel = f"{_number(labels['sectors']):,} sectors, {labels['retry_ms']} ms a retry"
         point = (ph, low, samples.quantile(0.5), high)
         curves.setdefault((panel, labels["read"]), []).append(point)

@@ -146,7 +146,10 @@ def _ratio(axes: Axes, points: Sequence[ThroughputPoint], blocks: Sequence[int])
     between = _between(blocks)
     derived = [derived_throughput(b, is_switching=True) / derived_throughput(b, is_switching=False) for b in between]
     axes.plot(between, derived, **_DERIVED, color=GREY, label="paper (derived)")
-    axes.set_ylim(0, 1.08)
+    # The columns share the axis.
+    before = 0.0 if axes.get_autoscaley_on() else axes.get_ylim()[1]
+    tops = [value if high is None else high for value, _, high in found.values()]
+    axes.set_ylim(0, max([1.08, before, *(1.05 * top for top in tops)]))
     for point in points:
         for limit in point.ratio_limits:
             mark_limit(axes, limit, 1.0, (point.block_bytes / _BESIDE, point.block_bytes * _BESIDE))

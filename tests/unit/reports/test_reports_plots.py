@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
-from matplotlib.container import BarContainer
+from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
+from matplotlib.markers import CARETUPBASE
 
 from rackloop.measurement import Distribution
-from rackloop.record import RemapSeen, Stage
+from rackloop.record import Measured, RemapSeen, Stage
 from rackloop.seed import stream
-from rackloop_reports.plot_selection import RunPlots, _throughputs
+from rackloop_reports.plot_selection import RunPlots, _latencies, _throughputs
 from rackloop_reports.plots import (
     Source,
     StackLatency,
@@ -80,6 +81,52 @@ def test_figure_2_bars_have_the_intervals_of_their_quantiles() -> None:
     ends = sorted(float(y) for segment in segments for y in segment[:, 1])
     expected = [bound or math.nan for q in (0.5, 0.99) for bound in entry.samples.quantile_ci95(q)]
     assert ends == pytest.approx(sorted(bound * 1e3 for bound in expected))
+
+
+def ends(axes: Axes) -> list[float]:
+    """The ends of all intervals of the axes."""
+    drawn = [segment for one in axes.collections if isinstance(one, LineCollection) for segment in one.get_segments()]
+    return sorted(float(y) for segment in drawn for y in segment[:, 1])
+
+
+def test_figure_2_has_the_interval_that_a_limit_was_held_against(tmp_path: Path) -> None:
+    """The p99 of samples alone is above the limit; with what the machine may have added it is on both sides of it."""
+    example = ExampleRun(tmp_path)
+    example.start("a/b", "measure")
+    samples = Distribution.of([0.001] * 900 + [0.02 + number * 1e-5 for number in range(100)])
+    measured = Measured(
+        test="a/b",
+        name="remap.latency",
+        labels={"stack": "comreset"},
+        unit="s",
+        n=samples.n,
+        quantile="p99",
+        value=samples.quantile(0.99),
+        ci95=(0.001, samples.quantile_ci95(0.99)[1]),
+        p50=0.001,
+        p99=samples.quantile(0.99),
+        limits={"text": "max 5 ms", "min": None, "max": 0.005},
+        verdict="unknown",
+        reason="late",
+        values=samples.values,
+        counts=samples.counts,
+    )
+    example.write(measured)
+    example.finish("a/b", "unknown", "harness", "late")
+    (entry,) = _latencies(read_run(example.close()).tests)
+    figure = figure_2([entry], SOURCE)
+    assert max(ends(figure.axes[0])) == pytest.approx(1e3 * (samples.quantile_ci95(0.99)[1] or 0))
+    assert ends(figure.axes[0]).count(pytest.approx(1.0)) == 3
+    assert "the machine may have been late" in said(figure)
+    assert "the machine" not in said(figure_2([replace(entry, judged={})], SOURCE))
+
+
+def test_a_median_that_the_remaps_do_not_bound_has_an_arrow() -> None:
+    """Three remaps bound their median at neither end: a bar with caps would claim that they do."""
+    (axes,) = figure_2([StackLatency("turbo", Distribution.of([0.001, 0.002, 0.003]))], SOURCE).axes
+    (median, p99) = (one for one in axes.containers if isinstance(one, ErrorbarContainer))
+    for drawn in (median, p99):
+        assert CARETUPBASE in [line.get_marker() for line in drawn.lines[1]]
 
 
 def test_a_stack_the_paper_does_not_know_stands_alone() -> None:
@@ -184,6 +231,16 @@ def test_figure_3_has_a_column_for_each_kind_of_drive() -> None:
     axes = figure_3(points, SOURCE).axes
     assert [one.get_title(loc="left") for one in axes] == ["sata-ssd", "sata-hdd", "", ""]
     assert all(len(list(one.containers)) == 2 for one in axes[:2])
+
+
+def test_ratios_above_1_and_their_intervals_are_in_view_in_every_column() -> None:
+    points = [
+        ThroughputPoint(4096, switching, 1e8, None, None, drive, ratio=ratio if switching else None)
+        for drive, ratio in (("sata-ssd", (1.3, 0.9, 1.8)), ("sata-hdd", (0.5, 0.4, 0.6)))
+        for switching in (False, True)
+    ]
+    lower = figure_3(points, SOURCE).axes[2:]
+    assert [axes.get_ylim() for axes in lower] == [(0, pytest.approx(1.89))] * 2
 
 
 @pytest.mark.parametrize(
