@@ -30,6 +30,7 @@ from rackloop_reports.titles import place_of, title_of, words
 from rackloop_reports.traces_of_errors import trace_beside
 
 TEST_LABEL = "rackloop_test"
+_LONGEST_SLUG = 80
 _OURS = "rackloop-"
 _STATUS = {
     Verdict.PASS: "passed",
@@ -197,8 +198,9 @@ def _attach_exchanges(name: str, exchanges: Sequence[Exchange], run: RunRecord, 
 
 
 def _attach(name: str, suffix: str, media_type: str, data: bytes, key: str, results: Path) -> Json:
-    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-    source = f"{_OURS}{key}-{slug}-attachment{suffix}"
+    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:_LONGEST_SLUG]
+    # Names that differ in what a slug has none of are those of two files.
+    source = f"{_OURS}{key}-{slug}-{_digest(name)[:8]}-attachment{suffix}"
     write_atomically(results / source, data)
     return {"name": name, "source": source, "type": media_type}
 

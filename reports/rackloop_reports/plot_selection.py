@@ -112,7 +112,7 @@ class RunPlots:
             (erasure_drawings, erasure),
         ):
             for test in chosen:
-                about = test.id.rpartition("::")[2].replace("_", " ")
+                about = self._about(test)
                 wanted += [(f"{name}: {about}", [test], draw) for name, draw in select(test, source)]
         wanted += [
             (_TIMELINE, timed, lambda: self._timeline(timed, source)),
@@ -123,6 +123,12 @@ class RunPlots:
             for test, evidence in failed
         ]
         return [(name, of, draw) for name, of, draw in wanted if of]
+
+    def _about(self, test: TestRecord) -> str:
+        """The function of a test, in words, where no other test of the run has one of that name; else all of its id."""
+        function = test.id.rpartition("::")[2]
+        is_only_one = sum(other.id.rpartition("::")[2] == function for other in self._run.tests) == 1
+        return function.replace("_", " ") if is_only_one else test.id
 
     def _draw(self, wanted: Sequence[_Wanted]) -> None:
         """Draw what was not drawn yet."""

@@ -172,6 +172,28 @@ def test_a_smoke_run_has_its_attachments_and_completing_it_twice_changes_nothing
     assert content(results) == once
 
 
+def attached(results: Path) -> dict[str, bytes]:
+    """The attachments of the whole run by name."""
+    told = json.loads((results / "rackloop-globals.json").read_text())["attachments"]
+    found = {entry["name"]: (results / entry["source"]).read_bytes() for entry in told}
+    assert len(found) == len(told)
+    return found
+
+
+def test_plots_of_tests_that_are_named_alike_are_two_files(tmp_path: Path) -> None:
+    """Those of one function in two files, and those whose parameters differ in what a name of a file has not."""
+    example = ExampleRun(tmp_path)
+    tests = ["a/one::rebuild", "a/two::rebuild", "a/c::d[x-y]", "a/c::d[x_y]", "a/c::d[дом]", f"a/c::{'d' * 300}"]
+    for number, test in enumerate(tests, start=1):
+        example.start(test, "measure")
+        example.measure(test, "rebuild.time", "s", [float(number)], {"way": "spread"})
+        example.finish(test)
+    example.close()
+    completed(tmp_path)
+    plots = [data for name, data in attached(tmp_path / "allure-results").items() if name.startswith("Rebuild")]
+    assert len(plots) == len({*plots}) == len(tests)
+
+
 def test_exchanges_outside_tests_are_global(tmp_path: Path) -> None:
     example = one_test(tmp_path)
     example.write(Exchange(None, "socket://switch:5025", "*IDN?", "Rackloop,FF160,1,1.0", 5_000_000_000, 5_000_090_000))
