@@ -94,7 +94,7 @@ def test_a_lab_whose_store_cannot_be_opened_is_taken_down_when_told_to(
     # As on a disk that the lab itself has filled.
     up.state.store.mkdir()
     for given in ({}, {"steal": True}, {"yes": True}):
-        with pytest.raises(LabError, match=r"lab down .* --steal --yes` takes it down, whoever holds it"):
+        with pytest.raises(LabError, match=r"lab down .* --steal --yes` takes it down, whichever holder has it"):
             verb.down(str(up.lab.source), **given)
     assert up.is_up
     assert verb.down(str(up.lab.source), steal=True, yes=True) == EXIT_PASS

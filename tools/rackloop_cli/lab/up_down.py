@@ -75,7 +75,7 @@ def down(name: str, *, steal: bool = False, yes: bool = False) -> int:
         except LabError as error:
             # A lab that has filled its disk makes room only by going down.
             if not (steal and yes):
-                how = f"`rackloop lab down {shlex.quote(name)} --steal --yes` takes it down, whoever holds it"
+                how = f"`rackloop lab down {shlex.quote(name)} --steal --yes` takes it down, whichever holder has it"
                 raise LabError(f"{error}; {how}") from error
             print(f"rackloop: its leases are not known: {error}", file=sys.stderr)
     was_up = process.down()
