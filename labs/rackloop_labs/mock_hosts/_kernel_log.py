@@ -156,7 +156,14 @@ def timed_out(drive: AttachedDrive, offset: int, after_s: float, *, is_write: bo
         yield Message(f"nvme {drive.kernel_name}: I/O 0 QID 1 timeout, aborting", _WARNING)
     else:
         unit = f"sd {drive.hctl}: [{drive.kernel_name}] tag#0"
-        yield Message(f"{unit} FAILED Result: hostbyte=DID_TIME_OUT driverbyte=DRIVER_OK cmd_age={after_s:.0f}s")
+        host = "DID_TIME_OUT"
+        if drive.transport == "sata":
+            yield from _ata_timed_out(drive, is_write=is_write)
+            host = "DID_OK"
+        yield Message(f"{unit} FAILED Result: hostbyte={host} driverbyte=DRIVER_OK cmd_age={after_s:.0f}s")
+        if drive.transport == "sata":
+            yield Message(f"{unit} Sense Key : Aborted Command [current] ")
+            yield Message(f"{unit} Add. Sense: No additional sense information")
         yield Message(f"{unit} CDB: {_cdb(offset // drive.sector_bytes, 1, is_write=is_write)}")
     yield Message(f"I/O error, {_request(drive, offset, is_write=is_write)}", _ERROR)
 
@@ -174,6 +181,17 @@ def _ata_failed(drive: AttachedDrive, *, is_write: bool) -> Iterator[Message]:
     yield Message(f"{device}: failed command: {'WRITE' if is_write else 'READ'} FPDMA QUEUED", _ERROR)
     yield Message(f"{device}: status: {{ DRDY ERR }}", _ERROR)
     yield Message(f"{device}: error: {{ {'IDNF' if is_write else 'UNC'} }}", _ERROR)
+
+
+def _ata_timed_out(drive: AttachedDrive, *, is_write: bool) -> Iterator[Message]:
+    """A command that an ATA drive did not answer, for which libata resets its link."""
+    ata = ata_name(drive.port)
+    yield Message(f"{ata}.00: exception Emask 0x0 SAct 0x1 SErr 0x0 action 0x6 frozen", _ERROR)
+    yield Message(f"{ata}.00: failed command: {'WRITE' if is_write else 'READ'} FPDMA QUEUED", _ERROR)
+    yield Message(f"{ata}.00: status: {{ DRDY }}", _ERROR)
+    yield Message(f"{ata}: hard resetting link")
+    yield Message(f"{ata}: SATA link up 6.0 Gbps (SStatus 133 SControl 300)")
+    yield Message(f"{ata}.00: configured for UDMA/133")
 
 
 def _nvme_found(drive: AttachedDrive) -> Iterator[Message]:

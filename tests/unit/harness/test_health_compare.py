@@ -235,7 +235,8 @@ MESSAGES = {
     "nvme nvme0: controller is down; will reset: CSTS=0xffffffff": ("kernel.controller_reset", "srv1 p1"),
     "ata1: link is slow to respond, please be patient (ready=0)": ("kernel.link_slow", "srv1 p0"),
     "ata1.00: exception Emask 0x10 SAct 0x0 SErr 0x4010000 action 0xe frozen": ("kernel.link_lost", "srv1 p0"),
-    "ata1.00: exception Emask 0x0 SAct 0x1 SErr 0x0 action 0x6 frozen": ("kernel.link_lost", "srv1 p0"),
+    "ata1: exception Emask 0x0 SAct 0x0 SErr 0x10000 action 0xe frozen": ("kernel.link_lost", "srv1 p0"),
+    "ata1.00: exception Emask 0x0 SAct 0x1 SErr 0x0 action 0x6 frozen": ("kernel.command_timeout", "srv1 p0"),
     "ata1: SError: { PHYRdyChg DevExch }": ("kernel.link_lost", "srv1 p0"),
     "pcieport 0000:11:00.0: AER: Corrected error received: 0000:11:00.0": ("kernel.pcie_aer", "srv1 p1"),
     "I/O error, dev sda, sector 0 op 0x0:(READ) flags 0x0": ("kernel.io_error", "srv1 p0"),
@@ -270,6 +271,7 @@ def test_every_rule_about_messages_is_tried() -> None:
         "sd 0:0:0:0: [sda] Attached SCSI disk",
         "ata1: SATA link up 6.0 Gbps (SStatus 133 SControl 300)",
         "ata1.00: exception Emask 0x0 SAct 0x1 SErr 0x0 action 0x0",
+        "ata1: hard resetting link",
         "nvme nvme0: 1/0/0 default/read/poll queues",
         "nvme nvme0: Shutdown timeout set to 8 seconds",
         "traps: fio[812] general protection fault ip:7f3a2b sp:7ffc1d error:0 in libc.so.6[7f3a2b+155000]",
@@ -283,7 +285,11 @@ def test_what_a_kernel_says_when_all_is_well_alarms_nobody(text: str) -> None:
 
 
 def test_messages_of_one_rule_and_port_are_one_change() -> None:
-    texts = ("ata1: SError: { PHYRdyChg }", "ata1: hard resetting link", "sd 1:0:0:0: rejecting I/O to offline device")
+    texts = (
+        "ata1: SError: { PHYRdyChg }",
+        "ata1: SATA link down (SStatus 0)",
+        "sd 1:0:0:0: rejecting I/O to offline device",
+    )
     first, second = compare(BEFORE, later(None, None, *texts), LINKED)
     assert (first.subject, first.after, first.judgement) == ("srv1 p0", 2, Judgement.EXPECTED)
     assert (second.subject, second.after, second.judgement) == ("srv1 p1", 1, Judgement.UNEXPECTED)

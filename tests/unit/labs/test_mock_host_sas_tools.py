@@ -280,8 +280,16 @@ def test_a_request_nobody_answered_is_told_of_the_drive_that_was_there() -> None
     known.online(2, ("p0", None), "d0", described("S0"))
     known.offline(3, ("p0", None))
     known.timed_out(4_000_000, ("p0", None), 4096, 30, is_write=True)
-    assert [line.text for line in known.log[-3:]] == [
-        "sd 0:0:0:0: [sda] tag#0 FAILED Result: hostbyte=DID_TIME_OUT driverbyte=DRIVER_OK cmd_age=30s",
+    assert [line.text for line in known.log[-11:]] == [
+        "ata1.00: exception Emask 0x0 SAct 0x1 SErr 0x0 action 0x6 frozen",
+        "ata1.00: failed command: WRITE FPDMA QUEUED",
+        "ata1.00: status: { DRDY }",
+        "ata1: hard resetting link",
+        "ata1: SATA link up 6.0 Gbps (SStatus 133 SControl 300)",
+        "ata1.00: configured for UDMA/133",
+        "sd 0:0:0:0: [sda] tag#0 FAILED Result: hostbyte=DID_OK driverbyte=DRIVER_OK cmd_age=30s",
+        "sd 0:0:0:0: [sda] tag#0 Sense Key : Aborted Command [current] ",
+        "sd 0:0:0:0: [sda] tag#0 Add. Sense: No additional sense information",
         "sd 0:0:0:0: [sda] tag#0 CDB: Write(10) 2a 00 00 00 00 08 00 00 01 00",
         "I/O error, dev sda, sector 8 op 0x1:(WRITE) flags 0x0 phys_seg 1 prio class 2",
     ]

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 _LINKED = frozenset({PartKind.PORT, PartKind.DRIVE})
 _SILENT = frozenset(
-    {"kernel.stall", "kernel.command_timeout", "kernel.controller_reset", "kernel.io_error", "kernel.link_slow"}
+    f"kernel.{name}"
+    for name in ("stall", "command_timeout", "controller_reset", "io_error", "link_slow", "target_error")
 )
 _UNREADABLE = frozenset(
     {

@@ -133,7 +133,8 @@ KERNEL_MESSAGES: Mapping[str, Rule] = {
             "a drive did not answer a command in time",
             _PRODUCT,
             _LINK,
-            pattern=r"attempting task abort|hostbyte=DID_TIME_OUT|timing out command|qc timeout",
+            pattern=r"attempting task abort|hostbyte=DID_TIME_OUT|timing out command|qc timeout|"
+            r"exception Emask 0x0 .*\bSErr 0x0 .*frozen",
         ),
         Rule(
             "kernel.link_slow",
@@ -147,8 +148,8 @@ KERNEL_MESSAGES: Mapping[str, Rule] = {
             "a link was lost",
             _LAB,
             _LINK,
-            # Without a bus error and a reset it is of a command alone, as of a sector that cannot be read.
-            pattern=r"SError: \{|exception Emask (?!0x0 .*\baction 0x0\b)|hard resetting link|SATA link down|"
+            # Without an error of the bus it is of a command alone: one that failed, or was not answered in time.
+            pattern=r"SError: \{|exception Emask (?!0x0 .*\b(SErr|action) 0x0\b)|SATA link down|"
             r"Slot\([^)]*\): (Link Down|Card not present)|mptsas: ioc\d+: (removing|delete)|removing handle|"
             r"rejecting I/O to offline device",
         ),
