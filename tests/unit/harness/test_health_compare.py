@@ -250,6 +250,8 @@ MESSAGES = {
     "watchdog: BUG: soft lockup - CPU#1 stuck for 26s! [kworker/1:2:99]": ("kernel.stall", "srv1"),
     "BUG: workqueue lockup - pool cpus=0 node=0 flags=0x0 nice=0 stuck for 31s!": ("kernel.stall", "srv1"),
     "sd 1:0:0:0: attempting task abort!scmd(0x00000000b1b1)": ("kernel.command_timeout", "srv1 p1"),
+    "sd 1:0:0:0: Device offlined - not ready after error recovery": ("kernel.command_timeout", "srv1 p1"),
+    "sd 1:0:0:0: rejecting I/O to offline device": ("kernel.io_error", "srv1 p1"),
 }
 
 

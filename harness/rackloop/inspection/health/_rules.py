@@ -133,7 +133,7 @@ KERNEL_MESSAGES: Mapping[str, Rule] = {
             "a drive did not answer a command in time",
             _PRODUCT,
             _LINK,
-            pattern=r"attempting task abort|hostbyte=DID_TIME_OUT|timing out command|qc timeout|"
+            pattern=r"attempting task abort|hostbyte=DID_TIME_OUT|timing out command|qc timeout|Device offlined - not|"
             r"exception Emask 0x0 .*\bSErr 0x0 .*frozen",
         ),
         Rule(
@@ -150,10 +150,12 @@ KERNEL_MESSAGES: Mapping[str, Rule] = {
             _LINK,
             # Without an error of the bus it is of a command alone: one that failed, or was not answered in time.
             pattern=r"SError: \{|exception Emask (?!0x0 .*\b(SErr|action) 0x0\b)|SATA link down|"
-            r"Slot\([^)]*\): (Link Down|Card not present)|mptsas: ioc\d+: (removing|delete)|removing handle|"
-            r"rejecting I/O to offline device",
+            r"Slot\([^)]*\): (Link Down|Card not present)|mptsas: ioc\d+: (removing|delete)|removing handle",
         ),
-        Rule("kernel.io_error", "a request to a drive failed", _PRODUCT, _LINK, pattern=r"\bI/O error, dev "),
+        # A kernel that gave a drive up refuses what comes then; that its link was lost it has said before.
+        Rule(
+            "kernel.io_error", "a request to a drive failed", _PRODUCT, _LINK, pattern=r"\bI/O (error, dev |to offline)"
+        ),
     )
 }
 """A kernel's messages that something is wrong, by the rule's name; others are kept without an alarm."""
