@@ -166,8 +166,10 @@ def _ata_counters(report: Fields) -> dict[str, int]:
         if name in _TEMPERATURES or ours in {"power_cycles", "power_on_hours"}:
             continue
         counters[ours] = counters.get(ours, 0) + value
-    if isinstance(errors := report.at("ata_smart_error_log", "summary", "count"), int):
-        counters["error_log_entries"] = errors
+    # Of a drive that has both, smartctl -x reads the extended one.
+    for log in ("summary", "extended"):
+        if isinstance(errors := report.at("ata_smart_error_log", log, "count"), int):
+            counters["error_log_entries"] = errors
     for event in report.at("sata_phy_event_counters", "table") or ():
         if event.get("id") == _COMRESET_EVENT and isinstance(value := event.get("value"), int):
             counters["phy_resets"] = value

@@ -135,6 +135,12 @@ def test_ata_attributes_and_phy_events_are_counted_under_one_name_whoever_made_t
     assert {**expected, "acme_magic": 7, "phy_resets": 8}.items() <= sata.counters.items()
 
 
+@pytest.mark.parametrize("log", ["summary", "extended"])
+def test_entries_of_either_ata_error_log_are_counted(log: str) -> None:
+    _, sata, _ = surveyed(changed("smartctl sdb", ata_smart_error_log={log: {"revision": 1, "count": 3}})).drives
+    assert sata.counters["error_log_entries"] == 3
+
+
 def test_scsi_errors_are_counted() -> None:
     errors = {"read": {"total_uncorrected_errors": 2}, "write": {"total_uncorrected_errors": 1}}
     phys = {"loss_of_dword_synchronization_count": 5, "invalid_dword_count": 6}
