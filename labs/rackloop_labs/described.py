@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import shlex
 from pathlib import Path
+from typing import Any
 
 from rackloop.errors import BadInput
-from rackloop.lab import Lab, LabState
+from rackloop.lab import Lab, LabKind, LabState
 
 
 def description_digest(lab: Lab) -> str:
@@ -16,6 +17,14 @@ def description_digest(lab: Lab) -> str:
         return hashlib.sha256(lab.source.read_bytes()).hexdigest()
     except OSError:
         return ""
+
+
+def endpoints_of(lab: Lab, state: LabState) -> dict[str, Any] | None:
+    """The endpoints of a mock or virtual lab; None of a physical one, whose description has them.
+
+    A simulated lab may be up under the name of a physical one. Raises LabError where a lab of this machine is not up.
+    """
+    return None if lab.kind is LabKind.PHYSICAL else state.endpoints()
 
 
 def require_described(lab: Lab, state: LabState, *, to_end: bool = False) -> None:

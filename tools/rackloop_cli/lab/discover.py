@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from rackloop.abilities import Fabric, LiveMap
 from rackloop.clock import Clock, Deadline, RealClock
@@ -18,6 +19,7 @@ from rackloop_drivers.fabric.flexfabric import FlexFabric, FlexFabricDriver, ope
 from rackloop_drivers.host import SshAccess, SshHost, run_on_all
 from rackloop_drivers.host_tools import survey_host
 from rackloop_labs import open_lab
+from rackloop_labs.described import endpoints_of
 from rackloop_labs.discovery import at_rest, inventories, with_paths
 from rackloop_labs.draft_description import FILL_IN, DraftDescription, FoundServer, FoundSwitch
 from rackloop_labs.ssh_access import ssh_accesses
@@ -83,14 +85,14 @@ def _of_lab(lab: Lab, name: str, clock: Clock) -> DraftDescription:
     with open_lab(lab, clock, state, token=None, bring_up=False) as bench:
         _say_how_many(len(lab.servers))
         switch = None
+        endpoints = endpoints_of(lab, state)
         if lab.has_switch:
             # Drives are described at the switch ports that the map joins them to.
             live, seen = at_rest(bench, deadline)
-            switch = _found(bench.equipment.fabric, _control_of(lab, state), deadline, live)
+            switch = _found(bench.equipment.fabric, _control_of(lab, endpoints), deadline, live)
         else:
             seen = inventories(bench, deadline)
         surveyed = with_paths(bench.lab)
-    endpoints = state.endpoints() if state.is_held() else None
     servers = [FoundServer(access, seen[name]) for name, access in ssh_accesses(lab, endpoints).items()]
     return DraftDescription(name, servers, switch, surveyed)
 
@@ -120,13 +122,11 @@ def _found(fabric: Fabric, control: tuple[str, str], deadline: Deadline, live: L
     return FoundSwitch(fabric.identify(deadline), control, fabric.port_count(deadline), live.pairs)
 
 
-def _control_of(lab: Lab, state: LabState) -> tuple[str, str]:
-    """The address of a lab's switch, from its description or, for a mock lab, its endpoints."""
+def _control_of(lab: Lab, endpoints: Mapping[str, Any] | None) -> tuple[str, str]:
+    """The address of a lab's switch, from its description or, for one of this machine, its endpoints."""
     if not isinstance(lab.fabric, FlexFabricDriver):
         raise NotSupported(f"the switch of {lab.name} is no flexfabric, and its description is not drafted yet")
-    if state.is_held():
-        return "tcp", str(state.endpoints()["switch"]["tcp"])
-    return lab.fabric.where()
+    return lab.fabric.where() if endpoints is None else ("tcp", str(endpoints["switch"]["tcp"]))
 
 
 def _accesses(hosts: Sequence[str], known_hosts: Path | None, key_file: Path | None) -> list[SshAccess]:

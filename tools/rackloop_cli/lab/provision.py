@@ -11,7 +11,7 @@ from rich.console import Console
 
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import EXIT_PASS, BadInput, DescriptionError
-from rackloop.lab import Lab, LabKind, LabState, Part, PartKind, Parts, load_lab, parts_of
+from rackloop.lab import Lab, LabState, Part, PartKind, Parts, load_lab, parts_of
 from rackloop.lab.yaml import compose
 from rackloop.names import guess
 from rackloop.plan import find_playbook, resolved, roles_of
@@ -26,7 +26,7 @@ from rackloop_cli.shared.tables import plain_table, print_whole
 from rackloop_drivers.provision import Provisioned, Provisioner, TaskDone, TaskStatus
 from rackloop_labs import ssh_accesses
 from rackloop_labs.choosing import chosen_servers
-from rackloop_labs.described import require_described
+from rackloop_labs.described import endpoints_of, require_described
 
 _TELLING = {TaskStatus.CHANGED: "green", TaskStatus.FAILED: "red", TaskStatus.UNREACHABLE: "red"}
 
@@ -56,7 +56,7 @@ def run(
     wanted = parts_of(lab, servers or None)
     state, clock = LabState.of(lab.name), RealClock()
     require_described(lab, state)
-    endpoints = None if lab.kind is LabKind.PHYSICAL else state.endpoints()
+    endpoints = endpoints_of(lab, state)
     console = Console(highlight=False, soft_wrap=True, quiet=as_json)
 
     def say(task: TaskDone) -> None:
