@@ -14,8 +14,9 @@ from rackloop.abilities import Heard
 from rackloop.clock import Clock
 
 _LONGEST = 4096
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[()][0-9A-Za-z]|[@-Z\\-_=>78c])")
-_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+# A string, as of a window's title, ends with a bell or ST (ECMA-48); what stands in it is no text.
+_ESCAPES = re.compile(r"\x1b(?:[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[()][0-9A-Za-z]|[@-Z\\-_=>78c])")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _REDACTED = "***"
 
 

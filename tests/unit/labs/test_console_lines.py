@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from rackloop.abilities import Heard
 from rackloop.clock import VirtualClock
 from rackloop_labs.console_lines import ConsoleLine, ConsoleLog, LineAssembler
@@ -25,6 +27,23 @@ def test_a_prompt_is_told_when_asked_for() -> None:
 def test_terminal_controls_are_left_out() -> None:
     said = b"\x1b[1;31mKernel\x1b[0m panic\x07\x00 - not\xff syncing\x1b(B\r\n"
     assert [line.text for line in LineAssembler().feed(Heard(said, 0, 0))] == ["Kernel panic - not\ufffd syncing"]
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        # A shell sets a window's title, systemd marks who logs in and asks the terminal for its name.
+        (b"\x1b]0;root@srv1: ~\x07root@srv1:~# ", "root@srv1:~#"),
+        (b"\x1b]3008;start=c0ffee;type=boot\x1b\\srv1 login: ", "srv1 login:"),
+        (b"\x1bP+q544e\x1b\\[  OK  ] Started ssh", "[  OK  ] Started ssh"),
+        # One that does not end leaves what it holds.
+        (b"\x1b]Kernel panic", "Kernel panic"),
+        # The one character that begins a control as ESC [ does.
+        ("\u009b31mred".encode(), "31mred"),
+    ],
+)
+def test_controls_that_hold_text_are_left_out_with_it(said: bytes, text: str) -> None:
+    assert [line.text for line in LineAssembler().feed(Heard(said + b"\r\n", 0, 0))] == [text]
 
 
 def test_secrets_are_covered_up() -> None:
