@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from pydantic_core import PydanticCustomError
+
 from rackloop.drive_identifiers import IDENTIFIERS, UNIQUE_IDENTIFIERS, is_on_path
 from rackloop.errors import BadInput
 from rackloop.lab._driver import Driven
@@ -160,7 +162,7 @@ def _check_parameters(
     for name, value in parameters.items():
         try:
             profile.with_parameters({name: value})
-        except BadInput as error:
+        except (BadInput, PydanticCustomError) as error:
             examined.report((*path, name), str(error), key=name not in profile.timing)
 
 

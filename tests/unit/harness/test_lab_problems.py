@@ -174,6 +174,7 @@ WRONG_WIRING = [
     ("port: 3", "port: 9", "11:82: drives.d01.port: the switch has ports 1 to 8", ["9"]),
     ("ports: 8}", "ports: 3}", "3:37: fabric.ports: 4 server ports, drives and expanders", ["3 ports"]),
     ("port: 3", "port: 3, timing: {knd: 1}", "11:94: drives.d01.timing.knd: the profile sata-ssd", ["mean 'kind'?"]),
+    ("port: 3", "port: 3, timing: {channels: }", "11:104: drives.d01.timing.channels: ", ["a number", "found nothing"]),
     ("port: 3", "port: 3, timing: {kind: 1}", "11:100: drives.d01.timing.kind: kind: expected a word", ["'1'"]),
     ("port: 3, ", "", "11:3: drives.d01: is plugged in nowhere", ["port:"]),
     ("p1: 2}", "p1: 2}, paths: {p2: pci-1}", "5:41: servers.srv1.paths.p2: no port of srv1 is named", ["'p2'"]),
