@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,9 @@ from rackloop.errors import (
 from rackloop.units import counted
 
 if TYPE_CHECKING:
+    from rackloop.clock import Clock
     from rackloop.lab import Lab
+    from rackloop_labs import Bench
     from rackloop_labs.live_check import Attempt
 
 
@@ -81,16 +84,37 @@ def run(paths: Sequence[str], *, json: bool = False, schema: bool = False, live:
 def _used(lab: Lab) -> Sequence[Attempt]:
     """The uses that were made of the rack; one that failed where it could not be opened."""
     from rackloop.clock import Deadline, RealClock
-    from rackloop.lab import LabState
-    from rackloop_labs import open_lab
     from rackloop_labs.live_check import Attempt, live_check, live_check_s
 
     clock = RealClock()
     try:
-        with open_lab(lab, clock, LabState.of(lab.name), token=None) as bench:
+        with _opened(lab, clock) as bench:
             return live_check(bench, Deadline.after(clock, live_check_s(lab)))
     except RackloopError as error:
         return [Attempt(lab.name, "opens", str(error))]
+
+
+@contextmanager
+def _opened(lab: Lab, clock: Clock) -> Iterator[Bench]:
+    """The bench of the rack, without a lease; a simulated one that is not up is up for as long as the block runs.
+
+    That one is leased: a run that began meanwhile would use it as one that is up, and lose it at the end of the block.
+    """
+    from rackloop.lab import LabKind, LabState, parts_of
+    from rackloop.safety.leases import LeaseTerms, holding, leases_of
+    from rackloop_cli.shared.lab_store import opened_store
+    from rackloop_cli.shared.own_lease import own_lease, telling_own
+    from rackloop_labs import open_lab
+
+    state = LabState.of(lab.name)
+    is_there = lab.kind is LabKind.PHYSICAL or state.is_held()
+    with ExitStack() as stack:
+        if not is_there:
+            leases, wanted = leases_of(lab, stack.enter_context(opened_store(lab, clock))), parts_of(lab)
+            stack.enter_context(telling_own(leases))
+            terms = LeaseTerms(purpose="lab check --live", within=own_lease(leases, wanted))
+            stack.enter_context(holding(leases, wanted, terms))
+        yield stack.enter_context(open_lab(lab, clock, state, token=None, bring_up=not is_there))
 
 
 def _tell(lab: Lab, tried: Sequence[Attempt]) -> None:
