@@ -67,7 +67,7 @@ def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
 
 def _workloads(parameters: Mapping[str, Any]) -> list[Workload]:
     block, reads, threads = parameters["block"], parameters["read_percent"], parameters["threads"]
-    return [Workload(block, reads, iodepth=depth, threads=threads) for depth in sorted(parameters["iodepths"])]
+    return [Workload(block, reads, iodepth=depth, threads=threads) for depth in sorted({*parameters["iodepths"]})]
 
 
 def test_depth(drive_under_test: DriveUnderTest, parameters: Mapping[str, Any], measure: Measure) -> None:

@@ -66,8 +66,8 @@ def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
 def _workloads(parameters: Mapping[str, Any]) -> list[Workload]:
     return [
         Workload(block, reads, iodepth=parameters["iodepth"], threads=parameters["threads"])
-        for reads in parameters["read_percents"]
-        for block in parameters["blocks"]
+        for reads in dict.fromkeys(parameters["read_percents"])
+        for block in dict.fromkeys(parameters["blocks"])
     ]
 
 

@@ -72,7 +72,9 @@ def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
 
 def _workloads(parameters: Mapping[str, Any]) -> list[Workload]:
     return [
-        Workload(block, reads, iodepth=1) for reads in parameters["read_percents"] for block in parameters["blocks"]
+        Workload(block, reads, iodepth=1)
+        for reads in dict.fromkeys(parameters["read_percents"])
+        for block in dict.fromkeys(parameters["blocks"])
     ]
 
 

@@ -20,6 +20,7 @@ from rackloop_fixtures import (
     Workload,
     measured_bytes,
     measured_drives,
+    tracked_of,
 )
 
 KIB = 1 << 10
@@ -76,7 +77,8 @@ def estimate_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
 def _workloads(parameters: Mapping[str, Any]) -> list[Workload]:
     depth, threads = parameters["iodepth"], parameters["threads"]
     return [
-        Workload(parameters["block"], reads, iodepth=depth, threads=threads) for reads in parameters["read_percents"]
+        Workload(parameters["block"], reads, iodepth=depth, threads=threads)
+        for reads in dict.fromkeys(parameters["read_percents"])
     ]
 
 
@@ -98,7 +100,7 @@ def test_life_cycle(drive_under_test: DriveUnderTest, parameters: Mapping[str, A
             wrong.append(f"{found.sectors - erased} of {found.sectors} sectors do not read back erased after {method}")
 
     drive.fill(conditions.fills)
-    rounds = drive.rounds(workloads, conditions, tracked=workloads[-1])
+    rounds = drive.rounds(workloads, conditions, tracked=tracked_of(workloads))
     for workload in workloads:
         measure("rounds.iops", rounds.values(workload), **workload.labels)
 
