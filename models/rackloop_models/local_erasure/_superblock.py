@@ -67,6 +67,11 @@ class Superblock:
         owner = Owner.parsed(fields["owner"]) if fields["owner"] else None
         return cls(store_id, content.generation, Geometry(layout, *counts), owner)
 
+    @property
+    def _closed(self) -> Self:
+        """The one that says that this owner has closed the store."""
+        return replace(self, generation=self.generation + 1, owner=None)
+
     def places(self) -> list[int]:
         """The sectors of the drive that hold it, the lead first."""
         return list(range(self.geometry.layout.replicas))
@@ -107,7 +112,20 @@ class Superblock:
 
     def released(self, drive: Drive) -> None:
         """Mark the store as closed."""
-        replace(self, generation=self.generation + 1, owner=None).write(drive)
+        self._closed.write(drive)
+
+    def taken_back(self, drive: Drive) -> Self:
+        """Mark the store as open by the same owner, after a release that may have failed half-way.
+
+        Raises StoreInUse where another has taken it since.
+        """
+        found = Superblock.read(drive)
+        if found not in (self, self._closed):
+            raise StoreInUse(f"the store was taken over: {found.owner or 'it was closed or formatted'}; open it anew")
+        mine = replace(self, generation=found.generation + 1)
+        mine.write(drive)
+        mine.require_mine(drive)
+        return mine
 
     def require_mine(self, drive: Drive) -> None:
         """Raise StoreInUse where another has taken the store."""

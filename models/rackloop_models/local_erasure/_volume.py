@@ -53,6 +53,8 @@ class Volume:
         self.table = FileTable(self.journal, self.allocator, layout.m)
         self._last_generation = superblock.generation << _PER_OPENING
         self._fenced: StoreInUse | None = None
+        # A release failed: the drive may say that the store is closed.
+        self._may_be_released = False
 
     def recover(self) -> None:
         """Finish the last transaction, and learn what is on the drive and what of it is unprotected."""
@@ -156,6 +158,7 @@ class Volume:
         """Flush, and release the store."""
         self.flush()
         self._require_mine()
+        self._may_be_released = True
         self.superblock.released(self.drive)
 
     def give_up(self, group: Group) -> None:
@@ -177,6 +180,9 @@ class Volume:
         if self._fenced:
             raise self._fenced
         try:
+            if self._may_be_released:
+                self.superblock = self.superblock.taken_back(self.drive)
+                self._may_be_released = False
             self.superblock.require_mine(self.drive)
         except StoreInUse as taken:
             self._fenced = taken

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from rackloop.abilities.blocks import IoFailed
 from rackloop.clock import VirtualClock
 from rackloop.errors import BadInput
 from rackloop_drivers.block.file_blocks import FileBlocks
@@ -387,3 +389,44 @@ def test_two_groups_at_one_place_are_noticed() -> None:
         )
     with pytest.raises(Exception, match="are another group's too"):
         opened(drive)
+
+
+class FailsToRelease(FaultyDrive):
+    """Once it ``fails``, requests to write the superblock are done in part and said to have failed."""
+
+    fails = False
+
+    def write(self, offset: int, data: bytes) -> None:
+        super().write(offset, data[:SECTOR] if self.fails and not offset else data)
+        if self.fails and not offset:
+            raise IoFailed("the link dropped", errno.EIO)
+
+
+def test_a_store_that_could_not_be_closed_stays_open_and_can_be_closed_again() -> None:
+    drive = FailsToRelease(2 << 20)
+    format_drive(drive, LAYOUT, files=4)
+    store = opened(drive)
+    store.create("a").write(0, pattern(3))
+    for _ in range(2):
+        drive.fails = True
+        with pytest.raises(IoFailed):
+            store.close()
+        drive.fails = False
+        store.open("a").write(0, pattern(2, seed=2), sync=True)
+    store.close()
+    with opened(drive) as again:
+        assert again.open("a").read(0, 3 * SECTOR) == pattern(2, seed=2) + pattern(3)[2 * SECTOR :]
+
+
+def test_a_store_that_could_not_be_closed_is_not_taken_back_from_another() -> None:
+    drive = FailsToRelease(2 << 20)
+    format_drive(drive, LAYOUT, files=4)
+    store = opened(drive)
+    drive.fails = True
+    with pytest.raises(IoFailed):
+        store.close()
+    drive.fails = False
+    with opened(drive, owner="another") as other:
+        other.create("b")
+    with pytest.raises(StoreInUse, match="taken over"):
+        store.close()
