@@ -29,6 +29,8 @@ _KEEPS_THE_LAST = frozenset({"raid1", "raid10"})
 # In these the kernel rebuilds nothing, whatever spare there is.
 _UNTOUCHED = frozenset({"broken", "read-auto", "readonly"})
 _REBUILDING = frozenset({"recover", "reshape", "repair", "resync"})
+# Of drives that have no data: a spare or one that failed, and one that writes go to first.
+_NO_SLOT = frozenset({"journal", "none"})
 _AT_REST = frozenset({"frozen", "idle"})
 _PARITY = {"raid0": 0, "linear": 0, "raid4": 1, "raid5": 1, "raid6": 2}
 _SECTOR_BYTES = 512
@@ -51,8 +53,8 @@ for stripes in 17 $((size + 64)) 17 "$size"; do echo "$stripes" >stripe_cache_si
 class MdMember:
     """A drive of an array, by its kernel name. ``states`` are the kernel's: ``in_sync``, ``spare``, ``faulty``, ...
 
-    ``slot`` is its number among the drives that have data, None where it has none: it failed, or waits to be needed.
-    The array's data begins at ``offset_bytes``.
+    ``slot`` is its number among the drives that have data, None where it has none: it failed, waits to be needed, or is
+    the journal of writes. The array's data begins at ``offset_bytes``.
     """
 
     name: str
@@ -237,7 +239,7 @@ def _members(values: Mapping[str, str]) -> Iterator[MdMember]:
             yield MdMember(
                 name,
                 frozenset(value.split(",")),
-                None if values.get(slot, "none") == "none" else _number(values, slot, 0),
+                None if values.get(slot, "none") in _NO_SLOT else _number(values, slot, 0),
                 _number(values, offset, 0) * _SECTOR_BYTES,
             )
 

@@ -106,6 +106,14 @@ def test_drives_are_read() -> None:
     assert failed == MdMember("vda", frozenset({"faulty"}), None, 1 << 20)
 
 
+def test_a_journal_of_writes_is_a_member_without_data() -> None:
+    """As slot_show and state_show of the kernel's drivers/md/md.c have it."""
+    journal = "dev-vdg/state:in_sync,journal\ndev-vdg/slot:journal\ndev-vdg/offset:2048\n"
+    status = parse_md(printed("two_missing") + journal)
+    assert status.members[-1] == MdMember("vdg", frozenset({"in_sync", "journal"}), None, 1 << 20)
+    assert not status.members[-1].is_spare
+
+
 @pytest.mark.parametrize(
     ("text", "is_at_rest"),
     [
