@@ -4,6 +4,7 @@ from rackloop_models.lwfs._client import Locator as Locator
 from rackloop_models.lwfs._client import LwfsClient as LwfsClient
 from rackloop_models.lwfs._client import LwfsFile as LwfsFile
 from rackloop_models.lwfs._counted_blocks import CountedBlocks as CountedBlocks
+from rackloop_models.lwfs._metadata import FileExists as FileExists
 from rackloop_models.lwfs._metadata import Grant as Grant
 from rackloop_models.lwfs._metadata import MetadataService as MetadataService
 from rackloop_models.lwfs._metadata import NoRoom as NoRoom

@@ -16,6 +16,10 @@ from rackloop_models.lwfs._token import Extent, Rights, Token
 _KEY_BLOCKS = 1
 
 
+class FileExists(RackloopError):
+    """A file has that name already."""
+
+
 class NoSuchFile(RackloopError):
     """No file has that name."""
 
@@ -81,9 +85,14 @@ class MetadataService:
             self._drives[drive_id] = _KnownDrive(rack_id, key, blocks.size_bytes // BLOCK_BYTES)
 
     def create(self, name: str, drive_id: str, blocks: int) -> None:
-        """Give a new file an extent of a drive. Raises NoRoom where the drive has none of that length left."""
+        """Give a new file an extent of a drive.
+
+        Raises FileExists where there is one of that name, NoRoom where the drive has no extent of that length left.
+        """
         with self._lock:
             self.calls += 1
+            if name in self._files:
+                raise FileExists(f"a file is named {name!r} already, on {self._files[name].drive_id}")
             drive = self._drives[drive_id]
             if drive.next_block + blocks > drive.blocks:
                 raise NoRoom(f"{name} needs {blocks} blocks, {drive_id} has {drive.blocks - drive.next_block} left")

@@ -16,6 +16,7 @@ from rackloop_models.lwfs import (
     Address,
     CountedBlocks,
     Extent,
+    FileExists,
     NoRoom,
     NoSuchFile,
     RecordDamaged,
@@ -164,6 +165,15 @@ def test_extents_are_given_out_until_a_drive_is_full() -> None:
     rack.metadata.create("rest", "d1", 31)
     with pytest.raises(NoSuchFile, match="'large'"):
         rack.client().open("large")
+
+
+def test_a_file_is_not_lost_to_another_of_its_name() -> None:
+    rack = SmallRack()
+    file = rack.client().open("notes")
+    address = file.append(b"one")
+    with pytest.raises(FileExists, match="'notes' already, on d1"):
+        rack.metadata.create("notes", "d2", 8)
+    assert rack.client().open("notes").read(address) == b"one"
 
 
 def test_a_file_that_is_opened_again_goes_on_behind_its_last_record() -> None:
