@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 from rackloop_models.lwfs._metadata import Grant, MetadataService
 from rackloop_models.lwfs._server import Address, NotHere, Recovered, StorageServer, Tail
-from rackloop_models.lwfs._token import Rights
+from rackloop_models.lwfs._token import Refusal, Rights, TokenRefused
 
 T = TypeVar("T")
 
@@ -116,26 +116,36 @@ class LwfsFile:
 
     def append(self, payload: bytes, *, flush: bool = True) -> Address:
         """Write a record behind the last; with ``flush``, it stays. Raises as StorageServer's does."""
-        grant = self._client.grant(self._name, self._rights)
 
-        def request(server: StorageServer) -> tuple[Tail, Tail]:
+        def request(server: StorageServer, grant: Grant) -> tuple[Tail, Tail]:
             tail = self._tail or server.recover(grant.drive_id, grant.token).tail
             return tail, server.append(grant.drive_id, grant.token, tail, payload, flush=flush)
 
-        tail, self._tail = self._client.served(grant.drive_id, request)
+        tail, self._tail = self._served(request)
         return Address(tail.block, len(payload))
 
     def read(self, address: Address) -> bytes:
         """The payload of a record. Raises as StorageServer's does."""
-        grant = self._client.grant(self._name, self._rights)
-        return self._client.served(grant.drive_id, lambda server: server.read(grant.drive_id, grant.token, address))
+        return self._served(lambda server, grant: server.read(grant.drive_id, grant.token, address))
 
     def recover(self) -> Recovered:
         """Find the records and the end of the log, and go on there, as after another writer was lost.
 
         Takes the right to read or to append.
         """
-        grant = self._client.grant(self._name, self._rights)
-        found = self._client.served(grant.drive_id, lambda server: server.recover(grant.drive_id, grant.token))
+        found = self._served(lambda server, grant: server.recover(grant.drive_id, grant.token))
         self._tail = found.tail
         return found
+
+    def _served(self, request: Callable[[StorageServer, Grant], T]) -> T:
+        """The answer to a request with the file's token; once more with a new one where that ended on its way."""
+        try:
+            return self._served_with(self._client.grant(self._name, self._rights), request)
+        except TokenRefused as refused:
+            if refused.refusal is not Refusal.EXPIRED:
+                raise
+        self._client.forget(self._name)
+        return self._served_with(self._client.grant(self._name, self._rights), request)
+
+    def _served_with(self, grant: Grant, request: Callable[[StorageServer, Grant], T]) -> T:
+        return self._client.served(grant.drive_id, lambda server: request(server, grant))

@@ -18,6 +18,7 @@ from rackloop_models.lwfs import (
     CountedBlocks,
     Extent,
     Grant,
+    LwfsClient,
     NoStore,
     NotHere,
     Refusal,
@@ -225,6 +226,32 @@ def test_a_client_asks_for_a_new_token_when_its_own_has_ended() -> None:
     rack.now_s += 61
     assert file.read(address) == b"hello"
     assert rack.metadata.calls == calls + 1
+
+
+def test_a_token_that_ends_before_its_request_is_served_is_asked_for_anew() -> None:
+    """As on its way, or by the clock of a server that is ahead of the client's."""
+    rack = SmallRack()
+    client = LwfsClient(rack.metadata, rack, rack.servers, lambda: rack.now_s - 2)
+    file = client.open("notes")
+    address = file.append(b"one")
+    for number in range(1, 4):
+        rack.now_s += 59 + number % 2
+        calls = rack.metadata.calls
+        assert file.read(address) == b"one"
+        file.append(b"more")
+        assert rack.metadata.calls == calls + 1
+    assert len(file.recover().records) == 4
+
+
+def test_a_token_that_is_refused_for_another_reason_is_not_asked_for_anew() -> None:
+    rack = SmallRack()
+    file = rack.client().open("notes")
+    file.append(b"one")
+    rack.metadata.revoke("d1", rack.servers["s1"])
+    calls = rack.metadata.calls
+    with pytest.raises(TokenRefused, match="forged"):
+        file.append(b"two")
+    assert rack.metadata.calls == calls
 
 
 def test_a_client_that_keeps_servers_asks_again_only_after_a_move() -> None:
