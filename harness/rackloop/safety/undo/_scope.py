@@ -55,13 +55,13 @@ def undoing(equipment: Equipment, recorder: ActRecorder, clock: Clock) -> Iterat
 
 
 def _undo_all(made: list[Entry], given: Fabric, equipment: Equipment, recorder: ActRecorder, clock: Clock) -> None:
+    if made:
+        # Once the lease is over, its next holder heals the rack; this run may not touch it any more.
+        recorder.require_lease()
+        deadline = Deadline.after(clock, recorder.undo_s(made))
+        outcome = undo(made, equipment, recorder.journal, deadline, check=recorder.require_lease)
+        if outcome.problems:
+            raise UndoFailed(outcome.problems)
+    # Last, for a disk that is full refuses it. What is left of it by an error above never happened, as healing finds.
     if isinstance(given, JournalledFabric):
         given.forget_staged()
-    if not made:
-        return
-    # Once the lease is over, its next holder heals the rack; this run may not touch it any more.
-    recorder.require_lease()
-    deadline = Deadline.after(clock, recorder.undo_s(made))
-    outcome = undo(made, equipment, recorder.journal, deadline, check=recorder.require_lease)
-    if outcome.problems:
-        raise UndoFailed(outcome.problems)
