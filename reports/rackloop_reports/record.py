@@ -369,6 +369,9 @@ class _Reader:
 
     @staticmethod
     def _finish(test: TestRecord, event: TestFinished, at_ns: int) -> None:
+        if test.is_finished and worst([test.verdict, Verdict(event.verdict)]) is test.verdict:
+            # It ran twice, and the worse of its outcomes is its own.
+            return
         test.verdict = Verdict(event.verdict)
         test.cause = Cause(event.cause) if event.cause else None
         test.reason = event.reason

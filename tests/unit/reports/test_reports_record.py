@@ -68,6 +68,18 @@ def test_a_run_killed_between_tests_is_not_green(tmp_path: Path) -> None:
     assert run.verdict is Verdict.UNKNOWN
 
 
+@pytest.mark.parametrize("verdicts", [("fail", "pass"), ("pass", "fail")])
+def test_a_test_that_ran_twice_has_the_worse_of_its_outcomes(tmp_path: Path, verdicts: tuple[str, str]) -> None:
+    example = ExampleRun(tmp_path)
+    for verdict in verdicts:
+        example.start("a/twice", "be done")
+        cause = "product" if verdict == "fail" else None
+        example.write(TestFinished("a/twice", verdict, cause, cause and "it failed", 1.0))
+    example.log.close()
+    twice = read_run(tmp_path).tests[0]
+    assert (twice.verdict, twice.cause, twice.reason) == (Verdict.FAIL, Cause.PRODUCT, "it failed")
+
+
 @pytest.mark.parametrize("cut", range(1, 40))
 def test_a_stream_cut_anywhere_is_read_and_never_green(tmp_path: Path, cut: int) -> None:
     smoke_run(tmp_path, remaps=1)
