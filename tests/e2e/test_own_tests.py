@@ -46,6 +46,14 @@ def test_it(rack):
     rack.fio("d01", "randwrite", runtime_s=0.2)
 """
 
+WITHOUT_RACK = """
+import pytest
+
+@pytest.mark.rackloop(destructive=False)
+def test_it(labels):
+    labels.ensure("d01", "srv1", "p0")
+"""
+
 
 @pytest.mark.parametrize(
     ("lab", "means"),
@@ -69,13 +77,18 @@ def test_a_test_file_runs_unchanged_on_both_kinds_of_rack(rackloop: CommandLine,
     assert json.dumps(f"unplug {chosen[0].target} for 0.5 s: {chosen[0].by} ({means[0]})")[1:-1] in shown
 
 
-def test_a_drive_that_was_not_declared_is_not_written(rackloop: CommandLine) -> None:
-    (rackloop.directory / "test_write.py").write_text(UNDECLARED)
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [(UNDECLARED, "drives_erased of test_write.py"), (WITHOUT_RACK, "ask for the fixture rack too")],
+    ids=["by rack", "without rack"],
+)
+def test_a_drive_that_was_not_declared_is_not_written(rackloop: CommandLine, text: str, said: str) -> None:
+    (rackloop.directory / "test_write.py").write_text(text)
     ended = rackloop("run", "test_write.py", "--out", "out")
     assert ended.status == 3, ended
     (test,) = Results(rackloop.directory / "out").summary["tests"]
     assert (test["verdict"], test["cause"]) == ("unknown", "test")
-    assert "would overwrite drive d01, which it did not declare: drives_erased of test_write.py" in test["reason"]
+    assert f"would overwrite drive d01, which it did not declare: {said}" in test["reason"]
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
