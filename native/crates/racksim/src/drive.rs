@@ -4,7 +4,7 @@ use std::ops::{AddAssign, Range};
 
 use serde::Serialize;
 
-use crate::fault::overlap;
+use crate::fault::{disjoint, overlap};
 use crate::queue::Queue;
 use crate::standing::StandingFaults;
 use crate::{Due, Fault, FaultError, FaultName, Io, Kind, OnReadError, Service, StandingFault};
@@ -253,16 +253,15 @@ impl<P> DriveState<P> {
         Verdict::Done
     }
 
-    /// Corrupt data that was read from `offset`: flip the lowest bit of every byte in the drive's corrupt sectors.
+    /// Corrupt data that was read from `offset`: flip the lowest bit of every byte in the drive's corrupt sectors, once
+    /// for all faults that it lies in.
     pub fn corrupt(&self, offset: u64, data: &mut [u8]) {
         let read = offset..offset + data.len() as u64;
-        for sectors in self.faults.corrupt() {
+        let hit = |sectors: &Range<u64>| {
             let bad = sectors.start * self.sector_bytes..sectors.end * self.sector_bytes;
-            let hit = overlap(&read, &bad);
-            if hit.is_empty() {
-                // An empty overlap may lie behind the data.
-                continue;
-            }
+            overlap(&read, &bad)
+        };
+        for hit in disjoint(self.faults.corrupt().map(hit)) {
             for byte in &mut data[(hit.start - offset) as usize..(hit.end - offset) as usize] {
                 *byte ^= 1;
             }

@@ -243,6 +243,19 @@ pub(crate) fn overlap(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
     start..a.end.min(b.end).max(start)
 }
 
+/// What lies in any of these ranges, in ranges that do not overlap.
+pub(crate) fn disjoint(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
+    let mut found: Vec<_> = ranges.filter(|range| !range.is_empty()).collect();
+    found.sort_unstable_by_key(|range| range.start);
+    let mut end = 0;
+    for range in &mut found {
+        range.start = range.start.max(end);
+        end = end.max(range.end);
+    }
+    found.retain(|range| !range.is_empty());
+    found
+}
+
 fn count(ranges: &[Range<u64>]) -> u64 {
     ranges.iter().map(|range| range.end - range.start).sum()
 }

@@ -173,6 +173,20 @@ fn corruption_flips_only_its_own_sectors() {
 }
 
 #[test]
+fn corruption_by_several_faults_is_that_by_one() {
+    let mut drive = drive();
+    for (id, lba, sectors) in [(1, 4, 2), (2, 1, 8), (3, 5, 1), (4, 8, 2), (5, 1, 8)] {
+        let fault = Fault::Corrupt { lba, sectors };
+        drive.add_fault(id, None, &fault).unwrap();
+    }
+    let mut data = vec![0; 12 * 512];
+    drive.corrupt(0, &mut data);
+    let flipped: Vec<usize> = (0..12).filter(|&lba| data[lba * 512] == 1).collect();
+    assert_eq!(flipped, (1..10).collect::<Vec<_>>());
+    assert!(data.chunks(512).all(|sector| sector == [sector[0]; 512]));
+}
+
+#[test]
 fn faults_that_make_no_sense_are_refused() {
     let malformed = [
         bad(0, 1, Persistence::Times, None, Access::Read),
