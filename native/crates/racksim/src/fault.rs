@@ -215,8 +215,8 @@ impl Active {
         Some(lba)
     }
 
-    /// Record a write: sectors bad until rewritten become good; returns how many.
-    pub(crate) fn rewrite(&mut self, sectors: &Range<u64>) -> u64 {
+    /// Record a write: sectors bad until rewritten become good; returns these.
+    pub(crate) fn rewrite(&mut self, sectors: &Range<u64>) -> Vec<Range<u64>> {
         let Self::Media {
             bad,
             mode: Persistence::UntilRewritten,
@@ -224,11 +224,11 @@ impl Active {
             ..
         } = self
         else {
-            return 0;
+            return Vec::new();
         };
-        let before = count(bad);
+        let healed = bad.iter().map(|range| overlap(range, sectors)).collect();
         subtract(bad, sectors);
-        before - count(bad)
+        healed
     }
 
     pub(crate) fn is_spent(&self) -> bool {
@@ -254,10 +254,6 @@ pub(crate) fn disjoint(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u6
     }
     found.retain(|range| !range.is_empty());
     found
-}
-
-fn count(ranges: &[Range<u64>]) -> u64 {
-    ranges.iter().map(|range| range.end - range.start).sum()
 }
 
 /// Remove `gone` from `ranges`.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use crate::fault::Active;
+use crate::fault::{disjoint, Active};
 use crate::{Fault, Kind};
 
 /// An active fault.
@@ -121,8 +121,9 @@ impl StandingFaults {
         let healed = self
             .0
             .iter_mut()
-            .map(|one| one.active.rewrite(sectors))
-            .sum();
+            .flat_map(|one| one.active.rewrite(sectors));
+        // A sector is reallocated once, however many faults it lies in.
+        let healed = disjoint(healed).iter().map(|one| one.end - one.start).sum();
         self.forget_spent();
         healed
     }

@@ -90,6 +90,19 @@ fn sectors_that_could_not_be_read_are_reallocated_when_they_are_written() {
 }
 
 #[test]
+fn a_sector_of_several_faults_is_reallocated_once() {
+    let mut drive = drive();
+    for (id, lba, sectors) in [(1, 10, 4), (2, 12, 4), (3, 12, 1)] {
+        drive.add_fault(id, None, &latent(lba, sectors)).unwrap();
+    }
+    assert_eq!(drive.begin(&io(Kind::Write, 12, 1)), Verdict::Done);
+    assert_eq!(drive.counters().reallocated_sectors, 1);
+    assert_eq!(drive.begin(&io(Kind::Write, 8, 10)), Verdict::Done);
+    assert_eq!(drive.counters().reallocated_sectors, 6);
+    assert!(drive.faults().is_empty());
+}
+
+#[test]
 fn a_write_that_fails_reallocates_nothing() {
     let mut drive = drive();
     let on_writes = Fault::MediaError {
