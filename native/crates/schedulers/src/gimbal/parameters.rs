@@ -45,7 +45,7 @@ pub struct GimbalParameters {
     /// Requests of each priority in a cycle, from urgent to low. Without it, priorities are ignored, as in the published
     /// code unless it is compiled in, with 16, 4, 2 and 1.
     pub priority_quotas: Option<[u32; 4]>,
-    /// Time after which a cycle begins anew.
+    /// Time after which a cycle begins anew, once each priority with requests was served in it.
     pub priority_epoch_ms: f64,
 }
 

@@ -24,8 +24,9 @@ impl Quotas {
 /// Invariants:
 /// - without quotas, requests leave in order of arrival;
 /// - with them, the first priority with requests and some of its quota left is served; when none has both, a cycle
-///   begins anew, as it does after each epoch. So of priorities with requests queued all along, each gets its quota in
-///   a cycle, and none starves.
+///   begins anew, as it does after an epoch in which each priority with requests was served. So of priorities with
+///   requests queued all along, each gets its quota in a cycle that is no longer than an epoch, and some of it in a
+///   longer one: none starves.
 #[derive(Debug, Default)]
 pub struct Tagged {
     queues: [Queue; 4],
@@ -52,7 +53,7 @@ impl Tagged {
         let Some(all) = quotas.quotas else {
             return 0;
         };
-        if now_ns >= self.epoch_end_ns {
+        if now_ns >= self.epoch_end_ns && !self.passes_over(&all) {
             self.left = all;
             self.epoch_end_ns = now_ns + quotas.epoch_ns;
         }
@@ -63,6 +64,12 @@ impl Tagged {
         self.left = all;
         let first = (0..4).find(|&class| !self.queues[class].is_empty());
         first.expect("a request is queued")
+    }
+
+    /// Whether a priority has requests and none of its quota was used in the present cycle.
+    fn passes_over(&self, all: &[u32; 4]) -> bool {
+        let is_unserved = |class: usize| self.left[class] == all[class];
+        (0..4).any(|class| is_unserved(class) && !self.queues[class].is_empty())
     }
 
     /// The request to serve next.

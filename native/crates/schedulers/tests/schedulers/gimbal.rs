@@ -143,6 +143,37 @@ fn priorities_get_their_quotas_where_they_are_in_use() {
 }
 
 #[test]
+fn no_priority_starves_where_an_epoch_is_shorter_than_a_cycle() {
+    let mut document = without_rate();
+    document["virtual_slots"] = json!(1024);
+    document["priority_quotas"] = json!([16, 4, 2, 1]);
+    document["priority_epoch_ms"] = json!(0.001);
+    let mut gimbal = start(document);
+    let id = join(&mut *gimbal, 1)[0];
+    for (ticket, class) in (0..).zip([
+        Priority::Urgent,
+        Priority::High,
+        Priority::Medium,
+        Priority::Low,
+    ]) {
+        for _ in 0..40 {
+            let request = Request {
+                ticket,
+                ..read(4 * KIB)
+            };
+            gimbal.arrive(id, class, request, 0).unwrap();
+        }
+    }
+    let next = |step: u64| match gimbal.next(step * MS) {
+        Decision::Dispatch(dispatch) => dispatch.request.ticket,
+        other => panic!("{other:?}"),
+    };
+    let gone: Vec<u64> = (1..47).map(next).collect();
+    let cycle = [vec![0; 16], vec![1; 4], vec![2; 2], vec![3; 1]].concat();
+    assert_eq!(gone, [cycle.clone(), cycle].concat());
+}
+
+#[test]
 fn a_request_waits_for_its_tokens_at_the_target_rate() {
     let mut gimbal = start(json!({"kind": "gimbal", "rate_mib_s": 100, "write_cost_worst": 1}));
     let id = join(&mut *gimbal, 1)[0];
