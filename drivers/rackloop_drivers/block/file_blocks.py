@@ -18,7 +18,12 @@ class FileBlocks:
 
     def __init__(self, path: Path, size_bytes: int) -> None:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        os.ftruncate(self._descriptor, size_bytes)
+        try:
+            if os.fstat(self._descriptor).st_size < size_bytes:
+                os.ftruncate(self._descriptor, size_bytes)
+        except OSError:
+            os.close(self._descriptor)
+            raise
         self.size_bytes = size_bytes
 
     def read(self, offset: int, length: int) -> bytes:
