@@ -17,12 +17,12 @@ def plan_yaml(plan: Plan, entry: PlanEntry, schedule: Schedule, seed: int, *, re
 
     ``remark`` stands at its head. A playbook that is not shipped is named by its path.
     """
-    head = {"plan": plan.plan, "purpose": plan.purpose, "seed": seed}
+    head = {"plan": plan.plan, "purpose": plan.purpose, "seed": seed, "servers": list(plan.servers)}
     if plan.provision is not None:
         head["provision"] = _provision(plan.provision)
     test = entry.file if entry.function is None else f"{entry.file}::{entry.function}"
     lines = [f"# {line}" for line in remark.splitlines()]
-    lines += [f"{key}: {flow(value)}" for key, value in head.items()]
+    lines += [f"{key}: {flow(value)}" for key, value in head.items() if value != []]
     lines += ["tests:", f"  - test: {test}", *(f"    {line}" for line in _entry(entry))]
     lines += ["    schedule:", *(f"      {line}" for line in schedule_lines(schedule))]
     return "".join(f"{line}\n" for line in lines)

@@ -78,6 +78,23 @@ def test_what_is_out_of_service_is_not_drawn_and_told(
     assert "not now hang of d09: it would reach what is out of service: drive d09" in capsys.readouterr().out
 
 
+def test_the_test_of_a_schedule_has_the_parameters_that_it_has_on_the_lab(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(f"""\
+plan: weather
+purpose: On a simulated rack less is waited for.
+tests:
+  - test: faults/storm
+    with: {{settle_s: 5}}
+    instead: [{{on: {{lab_kind: mock}}, with: {{settle_s: 0.5}}}}]
+    schedule:
+      {STORM.replace(chr(10), chr(10) + " " * 6)}
+""")
+    (found,) = find(ScheduleRequest(plan, "labs/mock.yaml", seed=7), load_lab("labs/mock.yaml"))
+    assert found.entry is not None
+    assert found.entry.parameters == {"settle_s": 0.5}
+
+
 def test_faults_that_follow_on_one_another_are_told_apart(tmp_path: Path) -> None:
     path = tmp_path / "two.yaml"
     step = "  - {{fault: fail_stop, target: d01, at: {at}, lasts: 600 ms}}\n"

@@ -152,8 +152,10 @@ def _verdicts(directory: Path) -> dict[str, str]:
 
 def _of_plan(request: ScheduleRequest, source: Path, lab: Lab) -> Iterator[Found]:
     """The schedules of a plan's tests, drawn as a run with this seed draws them."""
+    from rackloop_fixtures import on_rack
+
     root = find_testplans(request.testplans)
-    plan = load_plan(source, root)
+    plan = on_rack(load_plan(source, root), lab)
     chosen = request.seed if request.seed is not None else plan.seed
     seed = choose_seed() if chosen is None else chosen
     files = files_by_name(root)
