@@ -45,6 +45,12 @@ def test_a_target_that_cannot_be_written(
     assert {path.name for path in folder.iterdir()} == {"file", "name", "pipe"}
 
 
+def test_no_link_is_followed_where_a_file_is_written_first(folder: Path) -> None:
+    (folder / f".rackloop-get-{os.getpid()}.half").symlink_to(folder / "file")
+    assert main(["store", "mock", "get", "d01", "name", f"{folder}/copy"]) == 3
+    assert (folder / "file").read_bytes() == b"content"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -174,11 +175,12 @@ def _target(target: str, name: str) -> Path:
 def _half(path: Path) -> Iterator[Callable[[bytes], object]]:
     """A function that writes to a temporary file, which replaces ``path`` where the block succeeds."""
     whole = _behind_links(path)
-    half = whole.with_name(f".rackloop-get-{os.getpid()}.half")
+    # In a folder of many users, or of many machines, no name that may be there already.
+    half = whole.with_name(f".rackloop-get-{secrets.token_hex(8)}.half")
     try:
         with _writing_to(path):
             # Without a buffer, which would have something left to write when what is full is closed.
-            writing = half.open("wb", buffering=0)
+            writing = half.open("xb", buffering=0)
         with writing:
             yield lambda piece: _write(writing.fileno(), piece, path)
             with _writing_to(path):
