@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import zstandard
 
 from rackloop_cli.main import main
 from rackloop_traces import open_trace
+from tests.deadlines import soon
 
 SPC = "".join(f"0,{8 * nth},4096,{'rw'[nth % 2]},{nth / 1000:.6f}\n" for nth in range(1000))
 
@@ -160,6 +162,19 @@ def test_a_disk_that_is_full_leaves_nothing(spc: Path) -> None:
     assert "cannot write" in done.stderr
     assert "File too large" in done.stderr
     assert list(spc.parent.iterdir()) == [spc]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_whichever_signal_ends_it_nothing_half_written_is_left(tmp_path: Path, number: signal.Signals) -> None:
+    program = "import sys; from rackloop_cli.main import main; sys.exit(main(sys.argv[1:]))"
+    # More than any machine makes before it is told to end.
+    endless = ("trace", "make", tmp_path / "out.spc.zst", "--seed=1", "--rate=100000", f"--requests={2**36}")
+    making = subprocess.Popen([sys.executable, "-c", program, *endless], stderr=subprocess.PIPE, text=True)
+    assert soon().poll(lambda: any(tmp_path.iterdir()), every_s=0.01)
+    making.send_signal(number)
+    _, said = making.communicate()
+    assert (making.returncode, said) == (130, "rackloop: interrupted\n")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_requests_out_of_order_are_put_in_order_for_fio(spc: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -151,6 +151,18 @@ def answering_interrupt() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def ended_in_order() -> Iterator[None]:
+    """Have SIGTERM and SIGHUP end the block as Ctrl-C does, which is answered as it was; those ignored stay so."""
+
+    def end(_number: int, _frame: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    answer = signal.getsignal(signal.SIGINT)
+    with _handling(answer if callable(answer) else end, (signal.SIGTERM, signal.SIGHUP)):
+        yield
+
+
 def require_uninterrupted() -> None:
     """Raise KeyboardInterrupt where Ctrl-C was answered before, and what it raised was swallowed."""
     if _heard.is_so:

@@ -9,6 +9,7 @@ from pathlib import Path
 from rackloop.clock import RealClock
 from rackloop.errors import EXIT_PASS, BadInput
 from rackloop.units import counted
+from rackloop_cli.shared.interruption import ended_in_order
 from rackloop_cli.shared.progress import counted_requests
 from rackloop_cli.trace.remarks import malformed_remarks, require_new
 from rackloop_traces import MAX_MALFORMED, Trace, WrittenReport, find_trace, format_for, open_trace, write_trace
@@ -44,7 +45,9 @@ def run(
     clock = RealClock()
     began_ns = clock.now_ns()
     batches = counted_requests(trace.batches(in_order=form.in_order))
-    written = write_trace(batches, out, form.name, origin=trace.origin)
+    # Whichever signal ends it, nothing half written is left beside the file.
+    with ended_in_order():
+        written = write_trace(batches, out, form.name, origin=trace.origin)
     took_s = (clock.now_ns() - began_ns) / 1e9
     rate = written.requests / took_s
     print(f"{name}: {trace.format.title}, {_number(trace.requests, 'request')}")

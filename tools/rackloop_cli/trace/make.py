@@ -11,6 +11,7 @@ from rackloop.errors import EXIT_PASS, BadInput
 from rackloop.names import quoted
 from rackloop.seed import choose_seed
 from rackloop.units import counted, format_quantity, parse_size
+from rackloop_cli.shared.interruption import ended_in_order
 from rackloop_cli.shared.progress import counted_requests
 from rackloop_cli.trace.remarks import malformed_remarks, require_new
 from rackloop_traces import (
@@ -63,7 +64,9 @@ def run(request: SynthesisRequest) -> int:
     clock = RealClock()
     started_ns = clock.now_ns()
     frames = synthesize(profile, seed, request.requests)
-    written = write_trace(counted_requests(frames), request.out, request.format, origin=_ORIGIN)
+    # Whichever signal ends it, nothing half written is left beside the file.
+    with ended_in_order():
+        written = write_trace(counted_requests(frames), request.out, request.format, origin=_ORIGIN)
     seconds = (clock.now_ns() - started_ns) / 1e9
     print(
         f"{request.out}: {counted(written.requests, 'request')}, {written.format.title}, seed {seed}, "
