@@ -156,12 +156,12 @@ class Fio:
         started = ("sh", "-c", START, "sh", folder, run.preparation(name), *argv, f"{name}.fio")
         process = self._executor.start(started)
         try:
-            line = process.read_line(deadline)
+            line = self._first_line(process, deadline)
         except BaseException:
             process.kill()
             raise
         after_ns = self._clock.now_ns()
-        pid, _, rest = (line or "").partition(" ")
+        pid, _, rest = line.partition(" ")
         unix_ns, _, said = rest.partition(" ")
         try:
             wall = wall_reading(unix_ns, before_ns, after_ns)
@@ -170,6 +170,14 @@ class Fio:
             raise
         start = _Start(int(pid), wall, said)
         return RunningFio(self._executor, self._clock, process, run, name, folder, start)
+
+    def _first_line(self, process: Process, deadline: Deadline) -> str:
+        """The line of the shell that becomes fio. Raises ToolError with what that said where it ended before."""
+        if (line := process.read_line(deadline)) is not None:
+            return line
+        ended = process.wait(deadline)
+        said = ended.stderr.strip()[-_SAID_CHARACTERS:] or f"status {ended.status}"
+        raise ToolError(f"fio was not started on {name_of(self._executor)}: {said}")
 
 
 class RunningFio:

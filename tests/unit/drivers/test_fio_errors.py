@@ -131,7 +131,17 @@ def test_a_missing_engine_is_named() -> None:
     assert host.ran == [ASKED, ASKED], "another may have been installed meanwhile"
 
 
-@pytest.mark.parametrize("line", [None, "", "4711 1795%N", "date: invalid"])
+@pytest.mark.parametrize(
+    ("complaint", "said"), [("sh: 5: awk: not found\n", "sh: 5: awk: not found"), ("", "status 2")]
+)
+def test_what_kept_fio_from_being_started_is_said(complaint: str, said: str) -> None:
+    host = Host(first_line=None, status=2, complaint=complaint)
+    with pytest.raises(ToolError, match=f"fio was not started on this machine: {said}"):
+        run(host)
+    assert host.killed == 1
+
+
+@pytest.mark.parametrize("line", ["", "4711 1795%N", "date: invalid"])
 def test_a_host_without_a_fine_clock_is_refused(line: str | None) -> None:
     host = Host(first_line=line)
     with pytest.raises(ToolError, match="not nanoseconds"):
