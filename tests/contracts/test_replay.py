@@ -6,8 +6,9 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -17,6 +18,7 @@ from rackloop.errors import EXIT_BAD_INPUT, BadInput, GuardRefused, ProductFaile
 from rackloop_cli.main import main
 from rackloop_drivers.block import DevicePath, NbdExport
 from rackloop_drivers.host import LocalExecutor
+from rackloop_drivers.host_clock import ClockUnknown
 from rackloop_drivers.workload import Fio, FioReplay, Planned, ReplayResult, RunningReplay, Stretch, plan_requests
 from rackloop_fixtures import find_trace
 from rackloop_fixtures.rack.replays import at_the_drive
@@ -130,6 +132,18 @@ def test_a_drive_that_fails_every_request_is_the_products_failure(executor: Loca
     assert result.job.total_err == 5
     with pytest.raises(ProductFailed, match="5 requests failed and none completed: Input/output error"):
         result.lateness()
+
+
+class ClockIsSet(LocalExecutor):
+    """A machine whose wall clock is set forward while fio runs: it is read after that by a shell that stays."""
+
+    def start(self, argv: Sequence[str]) -> Any:
+        return super().start([word.replace("do date +%s%N", "do date -d '+3 seconds' +%s%N") for word in argv])
+
+
+def test_a_replay_on_a_wall_clock_that_was_set_says_nothing_of_when(export: NbdExport) -> None:
+    with ClockIsSet(CLOCK) as executor, pytest.raises(ClockUnknown, match=r"was set by about \d.\d+ s while fio ran"):
+        replayed(executor, FioReplay(device=export, planned=planned(5, 1000)))
 
 
 def test_a_server_that_is_gone_is_an_error(executor: LocalExecutor, tmp_path: Path) -> None:

@@ -223,12 +223,12 @@ class RunningFio:
         """The start of fio, on the run's clock; known better once it has ended, or its clock was read again."""
         return self._wall.run_ns
 
-    def read_clock_again(self, deadline: Deadline) -> float:
-        """The error of ``started_ns`` in seconds, once the host's clock was read again if it was known but roughly.
+    def read_clock_again(self, deadline: Deadline, *, enough_s: float = ENOUGH_S) -> float:
+        """The error of ``started_ns`` in seconds, once the host's clock was read again if it was above ``enough_s``.
 
         Raises ClockUnknown where the clock was set meanwhile.
         """
-        if self._wall.error_s > ENOUGH_S:
+        if self._wall.error_s > enough_s:
             self._wall = refined_reading(self._wall, self._executor, self._clock, deadline)
         return self._wall.error_s
 

@@ -263,15 +263,19 @@ class RunningReplay:
         return self._running.progress(deadline)
 
     def wait(self, deadline: Deadline) -> ReplayResult:
-        """Wait for the last request. Raises ToolError where fio failed or was not ready for the first in time."""
+        """Wait for the last request. Raises ToolError where fio failed or was not ready for the first in time.
+
+        Raises ClockUnknown where the host's wall clock, by which each request waits and is stamped, was set meanwhile.
+        """
         result = self._running.wait(deadline)
+        time_error_s = max(result.time_error_s, self._running.read_clock_again(deadline, enough_s=0.0))
         (log,) = self._running.logs.values()
         requests = _logged(log, self._due_unix_s)
         if not requests.is_empty() and (late_s := requests["reached_ns"].min() / 1e9) > _LATE_START_S:  # type: ignore[operator]
             raise ToolError(
                 f"fio issued its first request {late_s:.3g} s late: the host is too busy to replay; give it less to do"
             )
-        return ReplayResult(self._replay.planned, result.jobs[0], self.began_ns, result.time_error_s, requests)
+        return ReplayResult(self._replay.planned, result.jobs[0], self.began_ns, time_error_s, requests)
 
 
 def _logged(log: str, due_unix_s: float) -> polars.DataFrame:
