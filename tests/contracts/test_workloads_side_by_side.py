@@ -159,6 +159,18 @@ def test_a_drive_that_fails_every_write_is_the_products_failure(servers: Servers
             pass
 
 
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+def test_writes_that_were_over_before_the_block_have_no_verdict(servers: Servers) -> None:
+    writes = VerifiedWrites(cast("Bench", servers), cast("EventSink", Events()), "test", seed=1, longest_s=0.3)
+    with ExitStack() as stack:
+        drives = {server: stack.enter_context(minted(drive, f"RL{server}")) for server, drive in servers.drives.items()}
+        with (
+            pytest.raises(LimitsUnknown, match=r"fio on srv1 ended by itself after 0\.\d s, before the test was over"),
+            writes.running(drives, size_bytes=MIB, iodepth=2),
+        ):
+            assert [host.running[-1].wait(soon()).status for host in servers.hosts.values()] == [0, 0]
+
+
 def test_writes_of_which_no_block_was_read_back_have_no_verdict() -> None:
     writes = VerifiedWrites(cast("Bench", None), cast("EventSink", Events()), "test", seed=1)
     latency_s = Distribution.from_bins({0.001: 10})

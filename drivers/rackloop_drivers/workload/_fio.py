@@ -207,6 +207,7 @@ class RunningFio:
         self._reported = 0
         self._last_report: dict[str, Any] | None = None
         self._is_stopped = False
+        self.ended_by_itself = False
         self._final: FioResult | None = None
         self.logs: dict[str, str] = {}
 
@@ -290,9 +291,12 @@ class RunningFio:
         return self._taken(said.stdout) if said.status == 0 else None
 
     def stop(self, deadline: Deadline) -> FioResult:
-        """End the I/O now, letting what is in flight complete, and give the result up to here."""
+        """End the I/O now, letting what is in flight complete, and give the result up to here.
+
+        ``ended_by_itself`` says from then on whether it was over before, by its runtime or by an error.
+        """
         self._is_stopped = True
-        self._signal("INT", deadline)
+        self.ended_by_itself = not self._signal("INT", deadline)
         return self.wait(deadline)
 
     def wait(self, deadline: Deadline) -> FioResult:
