@@ -12,7 +12,7 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rackloop.errors import BadInput
 from rackloop.measurement import Verdict
@@ -28,6 +28,9 @@ from rackloop_reports.record import KILLED, RunRecord, TestRecord
 from rackloop_reports.steps import is_ours, steps_of
 from rackloop_reports.titles import place_of, title_of, words
 from rackloop_reports.traces_of_errors import trace_beside
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TEST_LABEL = "rackloop_test"
 _LONGEST_SLUG = 80
@@ -72,7 +75,7 @@ def complete(run: RunRecord, results: Path, run_dir: Path) -> list[Plot]:
         for old in results.glob(f"{_OURS}*"):
             old.unlink()
     written = _by_test(results)
-    plots = RunPlots(run)
+    plots = RunPlots(run, _undrawn)
     plots.draw_all()
     for test in run.tests:
         _complete_test(test, run, plots.plots_of([test]), results, run_dir, written.get(test.id))
@@ -246,8 +249,15 @@ def _escaped(text: str) -> str:
     return re.sub(r"[\\=:#! ]", r"\\\g<0>", " ".join(text.split()))
 
 
+def _undrawn(error: Exception) -> Figure:
+    """Where a plot cannot be drawn, with its reason: what else a report has is not to be lost for it."""
+    from rackloop_reports.plots import undrawn
+
+    return undrawn(error)
+
+
 def _digest(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+    return hashlib.sha256(utf8("\0".join(parts))).hexdigest()[:32]
 
 
 def _read_json(path: Path) -> Json:

@@ -56,10 +56,14 @@ _Wanted = tuple[str, Sequence[TestRecord], Callable[[], "Figure"]]
 
 
 class RunPlots:
-    """The plots of a run and of its tests. A plot that a test and the whole run share is drawn once."""
+    """The plots of a run and of its tests. A plot that a test and the whole run share is drawn once.
 
-    def __init__(self, run: RunRecord) -> None:
+    ``instead`` draws what stands where one cannot be drawn; without it, what that raises is raised.
+    """
+
+    def __init__(self, run: RunRecord, instead: Callable[[Exception], Figure] | None = None) -> None:
         self._run = run
+        self._instead = instead
         self._drawn: dict[tuple[str, tuple[str, ...]], Plot] = {}
 
     def plots_of(self, tests: Sequence[TestRecord]) -> list[Plot]:
@@ -136,7 +140,8 @@ class RunPlots:
         mark = " (simulated)" if self._run.is_simulated else ""
         new = dict(sorted(new.items(), key=lambda item: -_marks_of(item[1][0], item[1][1])))
         drawings = [(draw, _kind(name, of)) for name, of, draw in new.values()]
-        for (key, (name, _, _)), (_, kind), data in zip(new.items(), drawings, encoded(drawings), strict=True):
+        drawn = encoded(drawings, self._instead)
+        for (key, (name, _, _)), (_, kind), data in zip(new.items(), drawings, drawn, strict=True):
             self._drawn[key] = Plot(name + mark, kind, data)
 
     def _timeline(self, tests: Sequence[TestRecord], source: Source) -> Figure:

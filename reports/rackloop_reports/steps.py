@@ -168,7 +168,8 @@ def _act_step(
         )
         for exchange in exchanges
     ]
-    parts += [_remap_step(remap, run) for remap in remaps.get(act.result.get("generation", -1), ())]
+    followed = remaps.get(act.result.get("generation", -1), ())
+    parts += [_remap_step(remap, run) for remap in followed if remap.stages]
     ending = f" - {act.error}" if act.error else "" if act.done_ns is not None else " - no recorded end"
     return _step(
         wording(act) + ending, run.wall_ms(act.announced_ns), run.wall_ms(stop_ns), parts, is_ok=act.error is None

@@ -6,6 +6,7 @@ from rackloop_reports.plots._limits import stall_limits as stall_limits
 from rackloop_reports.plots._style import Source as Source
 from rackloop_reports.plots._style import encode as encode
 from rackloop_reports.plots._style import in_paper_order as in_paper_order
+from rackloop_reports.plots._style import undrawn as undrawn
 from rackloop_reports.plots.characterize import Cell as Cell
 from rackloop_reports.plots.characterize import DemandPoint as DemandPoint
 from rackloop_reports.plots.characterize import bandwidth_bars as bandwidth_bars

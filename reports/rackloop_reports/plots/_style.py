@@ -5,15 +5,16 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from io import BytesIO
 from pathlib import Path
-from typing import Literal, ParamSpec, TypeAlias, TypedDict, TypeVar
+from typing import Literal, ParamSpec, TypeAlias, TypedDict, TypeVar, cast
 
 import matplotlib as mpl
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, LogLocator, MultipleLocator, NullFormatter
 
 from rackloop_reports._files import utf8
@@ -30,6 +31,7 @@ _Dashes: TypeAlias = Literal["-"] | tuple[float, tuple[float, ...]]
 _SHEET = Path(__file__).with_name("rackloop.mplstyle")
 _CAPTION_CHARACTERS_PER_INCH = 16.0
 _LEGEND_COLUMNS = 8
+_OWN_FORMULA = "$\\mathdefault{"
 
 # What the paper's Figure 2 calls the driver stacks, in its order.
 STACK_TITLES = {"vanilla": "Vanilla", "no_timeouts": "No timeouts", "warm_port": "Warm port", "comreset": "COMRESET"}
@@ -143,6 +145,17 @@ def put_legend_beside(axes: Axes, title: str = "", *, columns: int = 1) -> None:
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0, fontsize=8, title=title, ncols=columns)
 
 
+@styled
+def undrawn(error: Exception) -> Figure:
+    """The words that stand where a plot could not be drawn of what was measured."""
+    figure = blank(8.6, 1.2)
+    why = textwrap.shorten(f"{type(error).__name__}: {error}", 300)
+    put_caption(figure, f"This plot could not be drawn: {why}. What was measured is in the tables.")
+    # There are no axes to be laid out.
+    figure.set_layout_engine("none")
+    return figure
+
+
 def fitting(unit: str, largest: float) -> tuple[float, str]:
     """The factor and the name of the unit that values up to ``largest``, in SI units, are best read in."""
     for least, factor, name in _PREFIXED.get(unit, ()):
@@ -211,6 +224,7 @@ def encode(figure: Figure, kind: Literal["svg", "png"]) -> bytes:
 
 def _settle(figure: Figure) -> None:
     """Lay the figure out and round the result: the last bits that the solver gives differ from time to time."""
+    _have_words_as_they_are(figure)
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
@@ -219,3 +233,23 @@ def _settle(figure: Figure) -> None:
     for axes in figure.get_axes():
         left, bottom, width, height = (round(edge, 4) for edge in axes.get_position().bounds)
         axes.set_position((left, bottom, width, height))
+
+
+def _have_words_as_they_are(figure: Figure) -> None:
+    """Have names drawn as they are: dollars in them are no formula, and what is not UTF-8 is as Python writes it."""
+    for axes in figure.get_axes():
+        for axis in (axes.xaxis, axes.yaxis):
+            named = axis.get_major_formatter()
+            if isinstance(named, FuncFormatter):
+                axis.set_major_formatter(FuncFormatter(partial(_written, named)))
+            # A tick has its words from here on.
+            axis.get_ticklabels(which="both")
+    for text in cast("list[Text]", figure.findobj(Text)):
+        # Powers of ten at ticks are formulas of matplotlib's own.
+        if text.get_text() and not text.get_text().startswith(_OWN_FORMULA):
+            text.set_text(utf8(text.get_text()).decode())
+            text.set_parse_math(False)
+
+
+def _written(named: FuncFormatter, value: float, position: int | None) -> str:
+    return utf8(named(value, position)).decode()

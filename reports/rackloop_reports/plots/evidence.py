@@ -37,7 +37,8 @@ def evidence_timeline(evidence: EvidenceGathered, source: Source) -> Figure:
         axes.plot(at_s, rows, "|", color=color, markersize=11, markeredgewidth=1.1)
         if name in left_out:
             # What an earlier version left out were the first lines.
-            until_first = [(evidence.began_ns, evidence.began_ns + round(max(0.0, float(at_s.min())) * 1e9))]
+            first_s = float(at_s.min(initial=_seconds(evidence.ended_ns, evidence)))
+            until_first = [(evidence.began_ns, evidence.began_ns + round(max(0.0, first_s) * 1e9))]
             for from_ns, until_ns in evidence.gaps.get(name, until_first):
                 from_s, until_s = _seconds(from_ns, evidence), _seconds(until_ns, evidence)
                 axes.add_patch(_hatched((from_s, place - 0.3), until_s - from_s, 0.6))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,9 @@ from matplotlib.figure import Figure
 
 from rackloop.measurement import Distribution
 from rackloop.record import IoSeries
+from rackloop_reports.plot_drawing import Drawing, encoded
 from rackloop_reports.plot_selection import RunPlots
-from rackloop_reports.plots import LimitLine, Source, StackLatency, figure_2, latency_ecdf
+from rackloop_reports.plots import LimitLine, Source, StackLatency, encode, figure_2, latency_ecdf, undrawn
 from rackloop_reports.plots._io_strips import draw_io, io_strips
 from rackloop_reports.plots._style import LINES, RED, bar_look, fitting, label_time, line_look, thousands
 from rackloop_reports.plots.remaps import remap_timeline
@@ -165,3 +167,38 @@ def test_a_timeline_without_remaps_does_not_count_none_of_them() -> None:
     said = " ".join(text.get_text() for text in figure.texts)
     assert "0 map changes, 0 PHY drops; no remap of a measured port among them." in " ".join(said.split())
     assert "n = 0" not in said
+
+
+@pytest.mark.parametrize("name", ["$5_or_$6", "\udcff", "a$b$", r"$\frac$", "new\nline"])
+def test_names_are_drawn_as_they_are(name: str) -> None:
+    stacks = [StackLatency(name, Distribution.of([0.001, 0.002]))]
+    for kind in ("svg", "png"):
+        figures = [draw(stacks, SOURCE) for draw in (figure_2, latency_ecdf)]
+        assert all(encode(figure, kind) for figure in figures)
+        title, (tick,) = figures[1].axes[0].get_title(loc="left"), figures[0].axes[0].get_xticklabels()
+        shown = name.encode(errors="backslashreplace").decode()
+        assert (title, tick.get_text(), tick.get_parse_math()) == (shown, shown, False)
+
+
+def test_powers_of_ten_at_ticks_stay_formulas() -> None:
+    figure = Figure()
+    axes = figure.subplots()
+    axes.set_yscale("log")
+    axes.plot([1, 2], [1, 1e6])
+    encode(figure, "svg")
+    assert all(label.get_parse_math() for label in axes.get_yticklabels())
+
+
+@pytest.mark.parametrize("plots", [1, 5])
+def test_a_plot_that_cannot_be_drawn_costs_no_other(plots: int) -> None:
+    """Also where they are drawn side by side."""
+
+    def broken() -> Figure:
+        raise ValueError("no such axis")
+
+    drawings: list[Drawing] = [(broken, "svg"), *[(Figure, "svg")] * plots]
+    first, *others = encoded(drawings, undrawn)
+    assert len(others) == plots
+    assert b"could not be drawn: ValueError: no such axis." in re.sub(rb"<!--|-->|\s+", b" ", first)
+    with pytest.raises(ValueError, match="no such axis"):
+        encoded(drawings)

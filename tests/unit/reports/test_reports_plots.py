@@ -116,7 +116,7 @@ def test_figure_2_has_the_interval_that_a_limit_was_held_against(tmp_path: Path)
     (entry,) = _latencies(read_run(example.close()).tests)
     figure = figure_2([entry], SOURCE)
     assert max(ends(figure.axes[0])) == pytest.approx(1e3 * (samples.quantile_ci95(0.99)[1] or 0))
-    assert sum(end == pytest.approx(1.0) for end in ends(figure.axes[0])) == 3
+    assert sum(math.isclose(end, 1.0) for end in ends(figure.axes[0])) == 3
     assert "the machine may have been late" in said(figure)
     assert "the machine" not in said(figure_2([replace(entry, judged={})], SOURCE))
 
@@ -240,8 +240,7 @@ def test_ratios_above_1_and_their_intervals_are_in_view_in_every_column() -> Non
         for switching in (False, True)
     ]
     lower = figure_3(points, SOURCE).axes[2:]
-    assert [axes.get_ylim()[0] for axes in lower] == [0, 0]
-    assert [axes.get_ylim()[1] for axes in lower] == pytest.approx([1.89, 1.89])
+    assert [end for axes in lower for end in axes.get_ylim()] == pytest.approx([0, 1.89] * 2)
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,13 @@ def test_an_act_that_failed_says_why_and_breaks_the_whole(tmp_path: Path) -> Non
     assert whole["steps"][0]["name"].endswith("the switch is gone")
 
 
+def test_an_act_of_an_old_record_whose_remap_has_no_stages_is_a_step(tmp_path: Path) -> None:
+    run = run_with(tmp_path, 1)
+    run.tests[0].remaps[:] = [RemapSeen(TEST, "comreset", "srv1", "p0", "d01", 2, [])]
+    (whole,) = steps_of(run.tests[0], run)
+    assert children(whole["steps"][0]) == [":TRIG 1  ->  0"]
+
+
 def test_many_acts_are_shown_by_the_first_and_the_last(tmp_path: Path) -> None:
     run = run_with(tmp_path, MOST_ACTS + 7)
     (whole,) = steps_of(run.tests[0], run)
