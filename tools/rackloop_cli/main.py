@@ -6,13 +6,14 @@ import os
 import re
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rackloop.errors import EXIT_INTERRUPTED, EXIT_PASS, BadInput, RackloopError
+from rackloop.errors import EXIT_INTERRUPTED, EXIT_LAB_FAILED, EXIT_PASS, BadInput, RackloopError
 from rackloop_cli.fabric.app import fabric_app
 from rackloop_cli.lab.app import lab_app
 from rackloop_cli.listing.app import driver_app, plan_app, test_app
@@ -332,13 +333,20 @@ def _require_values(arguments: list[str]) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command line; returns the exit status. No error that a user can cause ends in a traceback."""
+    """Run the command line; returns the exit status.
+
+    No error that a user can cause ends in a traceback. One that does is the harness's: Python's status for it, 1, would
+    say that a product failed.
+    """
     try:
         with answering_interrupt():
             status = _main(argv)
     except KeyboardInterrupt:
         # Another one, while the first was being heeded.
         status = EXIT_INTERRUPTED
+    except Exception:  # noqa: BLE001 - a mistake in this program
+        traceback.print_exc()
+        status = EXIT_LAB_FAILED
     if status == EXIT_INTERRUPTED:
         # Another Ctrl-C while Python ends would have it end as if killed.
         signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from rackloop.errors import LabError
+from rackloop.errors import EXIT_LAB_FAILED, LabError
 from rackloop_cli.main import main, tell
 from rackloop_cli.shared.options import milliseconds, seconds
 
@@ -64,6 +64,18 @@ def test_a_second_ctrl_c_while_python_ends_changes_nothing() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (130, "rackloop: interrupted\n")
+
+
+def test_a_mistake_of_the_program_is_not_the_status_of_a_product_that_failed() -> None:
+    code = (
+        "import sys\nfrom rackloop_cli.main import app, main\n"
+        "@app.command()\ndef mistaken() -> None: raise ZeroDivisionError('a mistake')\n"
+        "sys.exit(main(['mistaken']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == EXIT_LAB_FAILED
+    assert "Traceback" in done.stderr
+    assert done.stderr.endswith("ZeroDivisionError: a mistake\n")
 
 
 def test_usage_names_what_is_required_as_the_documents_do(capsys: pytest.CaptureFixture[str]) -> None:
