@@ -21,7 +21,10 @@ class Reason:
 
 
 def reasons(verdict: Verdict, told: str | None, measurements: Sequence[Measured | MeasurementSummary]) -> list[Reason]:
-    """The reasons of a test that ended so: of each measurement that was not kept, and what ``told`` says besides."""
+    """The reasons of a test that ended so: of each measurement that was not kept, and what ``told`` says besides.
+
+    Those of its verdict come first: what was missed in a test that is unknown is not why it is.
+    """
     rest, found = told or "", []
     for measured in measurements:
         if measured.verdict not in {Verdict.FAIL, Verdict.UNKNOWN}:
@@ -36,7 +39,7 @@ def reasons(verdict: Verdict, told: str | None, measurements: Sequence[Measured 
     # What is left of several reasons in a row are the marks between them.
     if rest := re.sub(r"^(; )+|(; )+$", "", re.sub(r"(; ){2,}", "; ", rest)):
         found.append(Reason(rest, verdict))
-    return found
+    return sorted(found, key=lambda reason: reason.verdict is not verdict)
 
 
 def in_full(measured: Measured | MeasurementSummary) -> str:

@@ -47,7 +47,7 @@ def print_summary(summary: Summary, console: Console, *, everything: bool = Fals
     a file every line is whole and nothing is padded.
     """
     for line in _lines(summary, is_aligned=console.is_terminal, everything=everything):
-        text = " " * (0 if line.word else line.indent) + line.word + line.text
+        text = " " * (0 if line.word else line.indent) + line.word + " ".join(line.text.splitlines())
         if console.is_terminal:
             text = _wrapped(text, console.width, line.indent)
         shown = Text(text, style="" if line.word else line.style)

@@ -112,3 +112,14 @@ def test_each_limit_that_was_not_kept_has_a_line_of_its_own(tmp_path: Path) -> N
     )
     assert f"<ul>{lines}</ul>" in description_html(run.tests[0], run, None)
     assert f"<b>unknown, cause harness</b><ul>{lines}</ul>" in overview_html(run, [], {})
+
+
+def test_what_was_missed_in_a_test_that_is_unknown_is_not_said_to_be_why(tmp_path: Path) -> None:
+    example = ExampleRun(tmp_path)
+    example.start("a/b", "do it")
+    example.write(
+        Measured("a/b", "a.stall", {}, "s", 1, "max", 2.0, None, None, None, {"max": 1.0}, "fail", "late", [2.0], [1])
+    )
+    example.finish("a/b", "unknown", "lab", "the pdu is dead;\nsee its page; before that: a.stall: late")
+    told = [line.strip() for line in shown(read_run(example.close("unknown", 3))).splitlines()]
+    assert told[told.index("a.stall: late") - 1].startswith("lab: the pdu is dead; see its page")
