@@ -13,6 +13,7 @@ from rackloop.record import Measured
 from rackloop.units import parse_size
 from rackloop_reports.plot_drawing import encoded
 from rackloop_reports.record import RunRecord, TestRecord, fault_records, interval_of, samples_of
+from rackloop_reports.titles import place_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -130,9 +131,10 @@ class RunPlots:
 
     def _about(self, test: TestRecord) -> str:
         """The function of a test, in words, where no other test of the run has one of that name; else all of its id."""
-        function = test.id.rpartition("::")[2]
-        is_only_one = sum(other.id.rpartition("::")[2] == function for other in self._run.tests) == 1
-        return function.replace("_", " ") if is_only_one else test.id
+        function = _function(test)
+        is_only_one = sum(_function(other) == function for other in self._run.tests) == 1
+        name, bracket, case = function.partition("[")
+        return f"{name.replace('_', ' ')}{bracket}{case}" if is_only_one else test.id
 
     def _draw(self, wanted: Sequence[_Wanted]) -> None:
         """Draw what was not drawn yet."""
@@ -160,6 +162,10 @@ class RunPlots:
         series = [entry for test in tests for entry in test.series]
         limits = plots.stall_limits(tests)
         return plots.fault_timeline(faults, series, self._run.started_ns, self._run.ended_ns, source, limits)
+
+
+def _function(test: TestRecord) -> str:
+    return place_of(test.id)[2] or test.id
 
 
 def _key(name: str, tests: Sequence[TestRecord]) -> tuple[str, tuple[str, ...]]:

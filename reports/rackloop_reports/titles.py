@@ -55,9 +55,9 @@ def title_of(test: str, about: str = "") -> str:
     ``about`` is what the test was about, where that is one thing: ``Qualification of S/N 00123456``.
     """
     file, function = place_of(test)[1:]
-    if not function or function.partition("[")[0] == file:
-        base, bracket, case = (function or file).partition("[")
+    base, bracket, case = (function or file).partition("[")
+    if not function or base == file:
         title = words(base) + (f" [{case}" if bracket else "")
     else:
-        title = f"{words(file)}: {function.replace('_', ' ')}"
+        title = f"{words(file)}: {base.replace('_', ' ')}{bracket}{case}"
     return f"{title} of {about}" if about else title

@@ -41,6 +41,7 @@ def measured_run(run_dir: Path, verdict: str = "fail", reason: str | None = None
         ("mine/nvme_reset::it_comes_back", "NVMe reset: it comes back"),
         ("mine/reset::reset[/dev/sda-a::b]", "Reset [/dev/sda-a::b]"),
         ("reset::of_path[a/b]", "Reset: of path[a/b]"),
+        ("reset::of_path[dev_1]", "Reset: of path[dev_1]"),
     ],
 )
 def test_titles_are_as_people_write_them(name: str, title: str) -> None:
