@@ -9,11 +9,18 @@ from rackloop.measurement import Cause
 from rackloop.units import format_quantity
 
 _PROVISIONING = "provisioning"
+#: The entry that says of a run that was killed between two tests that it was.
+KILLED_RUN = "run"
+
+
+def is_provisioning(entry: str) -> bool:
+    """Whether an entry of a run is its provisioning, which each worker may have of its own."""
+    return entry == _PROVISIONING or entry.startswith(f"{_PROVISIONING}-")
 
 
 def is_test(entry: str) -> bool:
-    """Whether an entry of a run is a test: provisioning, which each worker may have of its own, is none."""
-    return entry != _PROVISIONING and not entry.startswith(f"{_PROVISIONING}-")
+    """Whether an entry of a run is a test: provisioning is none, nor is the entry of a run that was killed."""
+    return entry != KILLED_RUN and not is_provisioning(entry)
 
 
 def labels_text(labels: Mapping[str, str]) -> str:

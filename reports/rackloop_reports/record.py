@@ -39,6 +39,7 @@ from rackloop.record import (
 )
 from rackloop.record.acts import Act as RackAct
 from rackloop.record.acts import act_json, announced_act
+from rackloop_reports.formatting import KILLED_RUN
 
 EVENTS_FILE = "events.jsonl"
 # Clocks count nanoseconds in 64 bits.
@@ -283,7 +284,7 @@ def digest(events: Sequence[Stamped]) -> RunRecord:
         reader.take(stamped)
     if run.finished is None and all(test.is_finished for test in run.tests):
         run.tests.append(
-            TestRecord("run", "Carry out the plan", started_ns=run.ended_ns, ended_ns=run.ended_ns, reason=KILLED)
+            TestRecord(KILLED_RUN, "Carry out the plan", started_ns=run.ended_ns, ended_ns=run.ended_ns, reason=KILLED)
         )
     for test in run.tests:
         test.ended_ns = test.ended_ns or run.ended_ns

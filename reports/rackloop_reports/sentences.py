@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from rackloop.measurement import Verdict
 from rackloop.record import Measured
 from rackloop.units import counted
-from rackloop_reports.formatting import cause_text, is_test, limit_text, measure_text, value_text
+from rackloop_reports.formatting import cause_text, is_provisioning, is_test, limit_text, measure_text, value_text
 from rackloop_reports.record import RunRecord, TestRecord
 
 _MOST_MISSED = 3
@@ -65,9 +65,10 @@ def run_sentence(run: RunRecord) -> str:
         if verdicts[verdict]
     ]
     parts += [
-        f"{test.id} {test.verdict}" for test in run.tests if not is_test(test.id) and test.verdict != Verdict.PASS
+        f"{test.id} {test.verdict}" for test in run.tests if is_provisioning(test.id) and test.verdict != Verdict.PASS
     ]
     parts += ["the run was interrupted"] if run.finished is not None and run.finished.interrupted else []
+    parts += ["the run was killed"] if run.finished is None else []
     return f"{run.verdict.upper()}: {', '.join(parts)}."
 
 

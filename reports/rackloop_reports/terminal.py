@@ -12,7 +12,7 @@ from rich.text import Text
 
 from rackloop.measurement import Verdict
 from rackloop.units import counted, format_duration
-from rackloop_reports.formatting import cause_text, is_test, limit_text, measure_text, value_text
+from rackloop_reports.formatting import cause_text, is_provisioning, is_test, limit_text, measure_text, value_text
 from rackloop_reports.reasons import in_full, reasons
 from rackloop_reports.sentences import missed_word
 from rackloop_reports.summary import MeasurementSummary, Summary, TestSummary
@@ -102,7 +102,7 @@ def _lines(summary: Summary, *, is_aligned: bool, everything: bool) -> Iterator[
     yield _Line("")
     took = format_duration(summary.wall_s)
     tests = sum(is_test(test.id) for test in summary.tests)
-    beside = " and provisioning" if tests < len(summary.tests) else ""
+    beside = " and provisioning" if any(is_provisioning(test.id) for test in summary.tests) else ""
     said = f", {counted(tests, 'test')}{beside}, {took}, seed {summary.seed}{simulated}"
     yield _Line(said, _STYLES[summary.verdict], f"verdict {summary.verdict}")
 

@@ -84,6 +84,16 @@ def test_provisioning_is_not_counted_as_a_test(tmp_path: Path) -> None:
     assert run_sentence(run) == "FAIL: 1 of 2 tests passed, 1 failed, provisioning-gw1 fail."
 
 
+def test_a_run_that_was_killed_says_so_and_counts_the_tests_it_had(tmp_path: Path) -> None:
+    example = ExampleRun(tmp_path)
+    example.start("a/b::c", "look")
+    example.finish("a/b::c")
+    example.log.close()
+    run = read_run(tmp_path)
+    assert run_sentence(run) == "UNKNOWN: 1 of 1 test passed, the run was killed."
+    assert ", 1 test, " in line_of(shown(tmp_path), "verdict")
+
+
 def test_headlines_are_shown_and_the_rest_where_everything_is_asked_for(tmp_path: Path) -> None:
     measured_run(tmp_path)
     text = shown(tmp_path)
