@@ -31,7 +31,8 @@ _Dashes: TypeAlias = Literal["-"] | tuple[float, tuple[float, ...]]
 _SHEET = Path(__file__).with_name("rackloop.mplstyle")
 _CAPTION_CHARACTERS_PER_INCH = 16.0
 _LEGEND_COLUMNS = 8
-_OWN_FORMULA = "$\\mathdefault{"
+#: What is a formula: powers of ten that matplotlib writes at ticks, and the one in a title.
+_FORMULAS = ("$\\mathdefault{", "$p_h$")
 
 # What the paper's Figure 2 calls the driver stacks, in its order.
 STACK_TITLES = {"vanilla": "Vanilla", "no_timeouts": "No timeouts", "warm_port": "Warm port", "comreset": "COMRESET"}
@@ -245,8 +246,7 @@ def _have_words_as_they_are(figure: Figure) -> None:
             # A tick has its words from here on.
             axis.get_ticklabels(which="both")
     for text in cast("list[Text]", figure.findobj(Text)):
-        # Powers of ten at ticks are formulas of matplotlib's own.
-        if text.get_text() and not text.get_text().startswith(_OWN_FORMULA):
+        if text.get_text() and not text.get_text().startswith(_FORMULAS):
             text.set_text(utf8(text.get_text()).decode())
             text.set_parse_math(False)
 

@@ -180,13 +180,14 @@ def test_names_are_drawn_as_they_are(name: str) -> None:
         assert (title, tick.get_text(), tick.get_parse_math()) == (shown, shown, False)
 
 
-def test_powers_of_ten_at_ticks_stay_formulas() -> None:
+def test_powers_of_ten_at_ticks_and_the_formula_of_a_title_stay_formulas() -> None:
     figure = Figure()
     axes = figure.subplots()
     axes.set_yscale("log")
     axes.plot([1, 2], [1, 1e6])
+    title = axes.set_title("$p_h$ = 0.01")
     encode(figure, "svg")
-    assert all(label.get_parse_math() for label in axes.get_yticklabels())
+    assert all(label.get_parse_math() for label in (*axes.get_yticklabels(), title))
 
 
 @pytest.mark.parametrize("plots", [1, 5])

@@ -41,9 +41,7 @@ _REQUEST_SECTORS = 1
 _PUBLISHED_CODEWORD = 1023
 _WITHIN_S = 3600.0
 _Q = 0.99
-_IN_TITLES = (
-    "$p_h$: the probability that a sector fails at first; (k, m): a code of k user sectors and m of redundancy."
-)
+_IN_TITLES = "p_h: the probability that a sector fails at first; (k, m): a code of k user sectors and m of redundancy."
 
 
 @dataclass(frozen=True)
