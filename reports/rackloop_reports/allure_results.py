@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 TEST_LABEL = "rackloop_test"
 _LONGEST_SLUG = 80
+_CUT_SHORT = ".cut-short"
 _OURS = "rackloop-"
 _STATUS = {
     Verdict.PASS: "passed",
@@ -74,7 +75,7 @@ def complete(run: RunRecord, results: Path, run_dir: Path) -> list[Plot]:
         results.mkdir(exist_ok=True)
         for old in results.glob(f"{_OURS}*"):
             old.unlink()
-    written = _by_test(results)
+    written = _by_test(results, was_killed=run.finished is None)
     plots = RunPlots(run, _undrawn)
     plots.draw_all()
     for test in run.tests:
@@ -87,14 +88,21 @@ def complete(run: RunRecord, results: Path, run_dir: Path) -> list[Plot]:
     return of_run
 
 
-def _by_test(results: Path) -> dict[str, Path]:
-    """The results that carry a test's label, by test."""
-    return {
-        str(label["value"]): path
-        for path in sorted(results.glob("*-result.json"))
-        for label in _read_json(path).get("labels", ())
-        if label.get("name") == TEST_LABEL
-    }
+def _by_test(results: Path, *, was_killed: bool) -> dict[str, Path]:
+    """The results that carry a test's label, by test; one that a run was killed in writing is put aside."""
+    found = {}
+    for path in sorted(results.glob("*-result.json")):
+        try:
+            result = _read_json(path)
+        except BadInput:
+            if not was_killed:
+                raise
+            # Where the power went, one that was written before may be empty.
+            with writing(results):
+                path.rename(path.with_suffix(_CUT_SHORT))
+            continue
+        found |= {str(label["value"]): path for label in result.get("labels", ()) if label.get("name") == TEST_LABEL}
+    return found
 
 
 def _complete_test(

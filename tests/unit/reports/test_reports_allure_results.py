@@ -242,6 +242,17 @@ def test_the_environment_says_simulated_only_where_it_is(tmp_path: Path) -> None
         assert ("simulated" in everything) is (lab_kind == "mock")
 
 
+@pytest.mark.parametrize("left", ['{"uuid":"x","labels":[{"na', ""])
+def test_a_result_that_a_killed_run_left_half_written_costs_no_report(tmp_path: Path, left: str) -> None:
+    one_test(tmp_path).log.close()
+    path = write_plain(tmp_path)
+    path.write_text(left)
+    for _ in range(2):
+        assert sorted(completed(tmp_path)) == ["a/b", "run"]
+    assert not path.exists()
+    assert path.with_suffix(".cut-short").read_text() == left
+
+
 def test_a_result_that_is_not_json_is_named(tmp_path: Path) -> None:
     one_test(tmp_path).close()
     broken = write_plain(tmp_path).with_name("broken-result.json")
