@@ -26,6 +26,8 @@ _LINK = frozenset({Excuse.LINK, Excuse.POWER})
 _POWER = frozenset({Excuse.POWER})
 # A port says as its kernel starts that it will report errors.
 _PCIE_ERROR = r"\bAER: (?!enabled with IRQ)|PCIe Bus Error"
+# A kernel that gave a drive up refuses what comes then; that its link was lost it has said before.
+_IO_ERROR = r"\bI/O (error, dev |to offline)"
 
 
 @dataclass(frozen=True)
@@ -152,10 +154,7 @@ KERNEL_MESSAGES: Mapping[str, Rule] = {
             pattern=r"SError: \{|exception Emask (?!0x0 .*\b(SErr|action) 0x0\b)|SATA link down|"
             r"Slot\([^)]*\): (Link Down|Card not present)|mptsas: ioc\d+: (removing|delete)|removing handle",
         ),
-        # A kernel that gave a drive up refuses what comes then; that its link was lost it has said before.
-        Rule(
-            "kernel.io_error", "a request to a drive failed", _PRODUCT, _LINK, pattern=r"\bI/O (error, dev |to offline)"
-        ),
+        Rule("kernel.io_error", "a request to a drive failed", _PRODUCT, _LINK, pattern=_IO_ERROR),
     )
 }
 """A kernel's messages that something is wrong, by the rule's name; others are kept without an alarm."""
