@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import shutil
 import tempfile
@@ -34,7 +35,7 @@ from rackloop_labs.mock_hosts._view import KernelLine
 from rackloop_labs.mock_hosts._watch import HostWatch
 from rackloop_labs.mock_hosts.tools import TOOLS
 
-__all__ = ["MockServers", "clear", "mock_hosts"]
+__all__ = ["MockServers", "clear", "memory_of", "mock_hosts"]
 
 _FOLDER = "hosts"
 _KNOWN_HOSTS = "known_hosts"
@@ -72,7 +73,7 @@ async def mock_hosts(
         hosts = MockServers({"user": USER, **shown}, watch)
         loop = asyncio.get_running_loop()
         tools = _tools(directory / _FOLDER / _TOOLS_FOLDER)
-        memory = _memory(directory)
+        memory = memory_of(directory)
         user_key = asyncssh.generate_private_key("ssh-ed25519")
         known = []
         for name in lab.servers:
@@ -102,10 +103,14 @@ async def mock_hosts(
 
 
 def clear(directory: Path) -> None:
-    """Remove what mock servers left in a lab's directory, also those of a lab that was killed."""
+    """Remove what mock servers left in a lab's directory, also those of a lab that was killed.
+
+    A directory that is a copy of another's leads to the memory of that lab, which may be up, and is left to it.
+    """
     remove(directory / _FOLDER)
     if (directory / _MEMORY).is_symlink():
-        remove((directory / _MEMORY).readlink())
+        if (memory := (directory / _MEMORY).readlink()).name.startswith(_memory_prefix(directory)):
+            remove(memory)
         (directory / _MEMORY).unlink()
     for name in (LABD_SOCKET, _KNOWN_HOSTS, _USER_KEY):
         (directory / name).unlink(missing_ok=True)
@@ -225,12 +230,18 @@ def _tools(folder: Path) -> Path:
     return folder
 
 
-def _memory(directory: Path) -> Path:
+def memory_of(directory: Path) -> Path:
     """A folder in memory, for the thousands of small files of ``/sys``; a link in ``directory`` leads to it."""
     shared = Path("/dev/shm")  # noqa: S108 - mkdtemp makes a folder of the user's own there
-    folder = Path(tempfile.mkdtemp(prefix="rackloop-", dir=shared if os.access(shared, os.W_OK) else directory))
+    place = shared if os.access(shared, os.W_OK) else directory
+    folder = Path(tempfile.mkdtemp(prefix=_memory_prefix(directory), dir=place))
     (directory / _MEMORY).symlink_to(folder)
     return folder
+
+
+def _memory_prefix(directory: Path) -> str:
+    """The beginning of the name of the folder in memory that is of the lab in ``directory``."""
+    return f"rackloop-{hashlib.sha256(os.fsencode(directory.resolve())).hexdigest()[:16]}-"
 
 
 def _write_private(path: Path, content: bytes) -> None:
