@@ -85,7 +85,7 @@ pytestmark = pytest.mark.rackloop(
 def check(_lab: Lab, parameters: Mapping[str, Any]) -> None:
     """Raise BadInput where drives that move in the model are not there yet when the next load moves them on."""
     step_s = DAY_S / parameters["steps"]
-    if parameters["remap_s"] > step_s:
+    if parameters["remap_s"] >= step_s:
         raise BadInput(
             f"remap_s: a move takes {parameters['remap_s']:g} s, and the day's {parameters['steps']} loads follow each "
             f"other every {step_s:g} s; take fewer steps"

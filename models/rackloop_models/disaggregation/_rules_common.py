@@ -20,6 +20,9 @@ from rackloop_models.disaggregation._history import (
 )
 from rackloop_models.disaggregation._judging import Findings
 
+# Far more than the moments of a day lose as seconds in floating point, and less than any move takes.
+_ROUNDING_S = 1e-6
+
 
 def one_drive_a_place(history: History) -> Findings:
     """A server port has one drive at a time, and a drive one server port."""
@@ -140,16 +143,17 @@ def always_mapped_or_moving(drives: tuple[str, ...], within_s: float, history: H
     gone = {event.drive: event.t_s for event in history.of(DriveFailed)}
     began_s = min((mapped.t_s for mapped in history.of(Mapped)), default=0.0)
     broken, seen = [], 0
+    longest_s = within_s + _ROUNDING_S
     for drive in drives:
         reached_s = began_s
         ends_s = min(history.ends_s, gone.get(drive, math.inf))
         for stay in (stay for stay in history.stays() if stay.drive == drive):
             seen += 1
             for since_s, until_s in _alive(stay, failed_at, back_at):
-                if since_s - reached_s > within_s:
+                if since_s - reached_s > longest_s:
                     broken.append(f"{drive} was at no server from {reached_s:g} to {since_s:g} s")
                 reached_s = max(reached_s, until_s)
-        if ends_s - reached_s > within_s:
+        if ends_s - reached_s > longest_s:
             broken.append(f"{drive} was at no server from {reached_s:g} s on")
     return Findings(seen, broken)
 

@@ -79,16 +79,15 @@ def a_third_holds_all(shape: Shape, history: History) -> Findings:
         for active in actives
         if len(active.servers) * shape.k < len(shape.drives)
     ]
-    # A drive at a server that is idle would be on hours that were counted as saved.
-    changes = [*actives[1:], None]
-    for active, after in zip(actives, changes, strict=True):
-        until_s = math.inf if after is None else after.t_s
-        arrived = [mapped for mapped in history.of(Mapped) if active.t_s <= mapped.t_s < until_s]
-        broken += [
-            f"{mapped.drive} came to {mapped.server} at {mapped.t_s:g} s, which is idle"
-            for mapped in arrived
-            if mapped.server not in active.servers
-        ]
+    # A drive at a server that is idle would be on hours that were counted as saved. What came at the moment of a change
+    # and was noted before it, came before it.
+    noted = [event for event in history.events if isinstance(event, Active | Mapped)]
+    now: Active | None = None
+    for event in sorted(noted, key=lambda event: event.t_s):
+        if isinstance(event, Active):
+            now = event
+        elif now is not None and event.server not in now.servers:
+            broken.append(f"{event.drive} came to {event.server} at {event.t_s:g} s, which is idle")
     return Findings(len(actives), broken)
 
 

@@ -64,6 +64,16 @@ def test_the_rules_hold_under_any_load(shares: list[float]) -> None:
     assert not broken
 
 
+@pytest.mark.parametrize("move_s", [0.001, 0.1, 0.3, 2.0, STEP_S - 1])
+@pytest.mark.parametrize("hold_s", [0.0, STEP_S, 1200.0])
+def test_the_rules_hold_however_long_moves_take_and_servers_are_kept(move_s: float, hold_s: float) -> None:
+    """As moments are no whole numbers of seconds, and a rack may begin with servers that it lets go at once."""
+    damping = Damping(hold_s=hold_s)
+    history = simulate(SHAPE, diurnal(days=1, step_s=STEP_S, seed=2), damping, move_s=move_s)
+    for judgement in judged(elastic_rules(SHAPE, damping, within_s=move_s, with_io=False), history):
+        assert judgement.verdict is Verdict.PASS, judgement
+
+
 def test_a_day_and_a_night_save_server_hours_with_few_moves() -> None:
     came_to = savings(SHAPE, day())
     assert 0.2 < came_to.share_saved < 0.6
