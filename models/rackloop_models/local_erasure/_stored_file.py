@@ -13,6 +13,9 @@ from rackloop_models.local_erasure._file import File
 from rackloop_models.local_erasure._streams import Stream, Streams
 from rackloop_models.local_erasure._volume import Volume
 
+# A page has 64 bits for it, and one that does not fit would keep all that is changed from the drive.
+_MOST_NS = (1 << 63) - 1
+
 
 @dataclass(frozen=True)
 class FileStatus:
@@ -103,11 +106,14 @@ class StoredFile:
             self._file.modified_ns = self._wall_ns()
 
     def set_modified(self, modified_ns: int) -> None:
-        """Have it say that it was modified then, in nanoseconds since 1970. Raises StoreInUse."""
+        """Have it say that it was modified then, in nanoseconds since 1970. Raises StoreInUse.
+
+        What is before 1677 or behind 2262 becomes the first or the last moment that there is room for.
+        """
         with self._turn():
             self._volume.begin()
             file = self._there()
-            file.modified_ns = modified_ns
+            file.modified_ns = max(-_MOST_NS - 1, min(modified_ns, _MOST_NS))
             file.change()
 
     def sync(self) -> None:

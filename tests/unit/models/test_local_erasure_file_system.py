@@ -177,6 +177,18 @@ def test_times_are_those_of_the_last_change_or_what_they_are_set_to(mounted: Mou
     assert files.getattr("/file")["st_mtime"] == changed_ns
 
 
+@pytest.mark.parametrize("year", [-3000, 1600, 2300, 200_000])
+def test_a_time_that_no_page_has_room_for_keeps_nothing_from_the_drive(mounted: Mounted, year: int) -> None:
+    files = mounted.files
+    mounted.write("file", b"x")
+    handle = mounted.write("other", b"y")
+    modified_ns = round((year - 1970) * 365.2425 * 86_400) * 10**9
+    files.utimens("/file", (modified_ns, modified_ns))
+    assert files.fsync("/other", 0, handle) == 0
+    assert abs(files.getattr("/file")["st_mtime"]) in {(1 << 63) - 1, 1 << 63}
+    assert not mounted.told
+
+
 def test_opening_may_empty_a_file_and_making_one_that_is_there_opens_it(mounted: Mounted) -> None:
     files = mounted.files
     mounted.write("file", b"content")
