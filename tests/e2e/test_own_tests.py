@@ -46,6 +46,24 @@ def test_it(rack):
     rack.fio("d01", "randwrite", runtime_s=0.2)
 """
 
+WRITES_AT_THE_START = """
+from rackloop_drivers.open_blocks import open_blocks
+
+def drives_erased(lab, parameters):
+    return ["d01"]
+
+def test_it(rack):
+    place = rack.place_of("d01")
+    rack.fill(*place, size_bytes=4096)
+    with rack.writable(*place) as permit, open_blocks(permit, rack.clock, within_s=60) as blocks:
+        blocks.write(0, bytes(1 << 20))
+
+def test_next(rack, measure):
+    server, port = rack.place_of("d01")
+    with rack.watching({server: port}) as reads:
+        rack.sleep(0.2)
+    measure("read.wrong", reads.results[server].wrong, max=0)
+"""
 WITHOUT_RACK = """
 import pytest
 
@@ -89,6 +107,12 @@ def test_a_drive_that_was_not_declared_is_not_written(rackloop: CommandLine, tex
     (test,) = Results(rackloop.directory / "out").summary["tests"]
     assert (test["verdict"], test["cause"]) == ("unknown", "test")
     assert f"would overwrite drive d01, which it did not declare: {said}" in test["reason"]
+
+
+def test_what_a_test_writes_is_not_taken_for_what_a_drive_lost(rackloop: CommandLine) -> None:
+    (rackloop.directory / "test_write.py").write_text(WRITES_AT_THE_START)
+    ended = rackloop("run", "test_write.py", "--out", "out")
+    assert ended.status == 0, ended
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
