@@ -100,6 +100,8 @@ def test_a_record_that_cannot_be_written_keeps_no_act_from_being_undone(bench: B
             if is_full:
                 raise LabError("no space left on device")
 
+        def close(self) -> None: ...
+
     is_full = False
     recorder = replace(bench.recorder, log=ActLog(FullDisk()))
     with (  # noqa: PT012 - what it does is undone
