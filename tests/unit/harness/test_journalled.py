@@ -92,28 +92,6 @@ def test_what_was_staged_and_never_triggered_leaves_nothing_to_undo(bench: Bench
     assert errors.count("not made: staged, and never triggered") == 3
 
 
-def test_a_record_that_cannot_be_written_keeps_no_act_from_being_undone(bench: Bench) -> None:
-    class FullDisk:
-        problem = None
-
-        def write(self, event: object, *, durable: bool = False) -> None:
-            if is_full:
-                raise LabError("no space left on device")
-
-        def close(self) -> None: ...
-
-    is_full = False
-    recorder = replace(bench.recorder, log=ActLog(FullDisk()))
-    with (  # noqa: PT012 - what it does is undone
-        pytest.raises(LabError, match="no space left"),
-        undoing(bench.rack.equipment, recorder, bench.clock) as acting,
-    ):
-        acting.fabric.apply(SWAP, bench.deadline)
-        stager(acting.fabric).stage(Open(frozenset({5})), bench.deadline)
-        is_full = True
-    assert bench.switch.live == BASELINE
-
-
 def test_a_change_that_went_stale_between_stage_and_trigger_is_not_made(bench: Bench) -> None:
     fabric = stager(bench.acting.fabric)
     staged = fabric.stage(SWAP, bench.deadline)

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
@@ -13,10 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rackloop.abilities import Staged
+from rackloop.abilities import Staged, stager
 from rackloop.clock import Deadline
+from rackloop.errors import LabError
 from rackloop.portmap import MapChange, Open, Partial, PortMap
-from rackloop.record import ActAnnounced, ActDone, read_events
+from rackloop.record import ActAnnounced, ActDone, ActLog, read_events
 from rackloop.safety import heal
 from rackloop.safety.store import open_store
 from rackloop.safety.undo import EntryState, Journal, JournalledFabric, LinkKept, undo, undoing
@@ -106,6 +108,28 @@ def test_one_whose_circuits_were_changed_meanwhile_is_journalled_anew(bench: Ben
     assert states(bench) == [EntryState.FAILED, EntryState.ACTED, EntryState.ACTED]
     live = bench.journal.standing("bench")[0].inverse
     assert live != (Partial(PortMap.of([(1, 101), (2, 102)])),)
+
+
+def test_a_record_that_cannot_be_written_keeps_no_act_from_being_undone(bench: Bench) -> None:
+    class FullDisk:
+        problem = None
+
+        def write(self, event: object, *, durable: bool = False) -> None:
+            if is_full:
+                raise LabError("no space left on device")
+
+        def close(self) -> None: ...
+
+    is_full = False
+    recorder = replace(bench.recorder, log=ActLog(FullDisk()))
+    with (  # noqa: PT012 - what it does is undone
+        pytest.raises(LabError, match="no space left"),
+        undoing(bench.rack.equipment, recorder, bench.clock) as acting,
+    ):
+        acting.fabric.apply(SWAP, bench.deadline)
+        stager(acting.fabric).stage(Open(frozenset({5})), bench.deadline)
+        is_full = True
+    assert bench.switch.live == BASELINE
 
 
 def test_one_that_is_never_staged_is_withdrawn(bench: Bench) -> None:
