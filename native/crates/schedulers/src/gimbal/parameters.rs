@@ -83,7 +83,8 @@ impl GimbalParameters {
         above_zero("alpha_d", self.alpha_d, 1.0)?;
         above_zero("alpha_t", self.alpha_t, 1.0)?;
         within("beta", self.beta, 1.0, 1000.0)?;
-        above_zero("rate_min_mib_s", self.rate_min_mib_s, 1e6)?;
+        // At a smaller one the wait for tokens is longer than nanoseconds can count.
+        within("rate_min_mib_s", self.rate_min_mib_s, 0.001, 1e6)?;
         within(
             "rate_max_mib_s",
             self.rate_max_mib_s,

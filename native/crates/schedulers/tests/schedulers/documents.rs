@@ -68,8 +68,8 @@ fn an_unknown_name_comes_with_the_one_that_was_meant() {
 fn a_value_outside_of_its_range_is_named() {
     for (document, message) in [
         (
-            json!({"kind": "gimbal", "rate_min_mib_s": 0}),
-            "scheduler gimbal: rate_min_mib_s is 0; give above 0 to 1000000",
+            json!({"kind": "gimbal", "rate_min_mib_s": 0.0009}),
+            "scheduler gimbal: rate_min_mib_s is 0.0009; give 0.001 to 1000000",
         ),
         (
             json!({"kind": "gimbal", "thresh_min_us": 1600}),
