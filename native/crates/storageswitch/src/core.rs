@@ -128,7 +128,10 @@ impl Core {
             .complete_measured(id, outcome, latency_ns, done.at_ns);
         let completion = completion.expect("it was dispatched and completes once");
         let member = &mut self.members[done.work.pending.job.tenant];
-        member.credit = completion.credit;
+        // That of an earlier stay says nothing of this one.
+        if member.id == Some(completion.tenant) {
+            member.credit = completion.credit;
+        }
         if outcome == Outcome::Succeeded {
             member.statistics.note(&completion);
         }
@@ -205,5 +208,57 @@ impl Core {
         self.free.push(ticket);
         let pending = self.waiting[ticket].take();
         pending.expect("a ticket belongs to a request that waits")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use nbd::proto::{cmd, Request};
+    use nbdserver::{Connection, Style};
+    use schedulers::{Parameters, PardaParameters};
+
+    use super::*;
+    use crate::job::{Job, Kind};
+
+    fn pending() -> Pending {
+        let (ours, _) = UnixStream::pair().unwrap();
+        let connection = Connection::new(ours.into(), Style::Simple, Arc::default());
+        let job = Job {
+            tenant: 0,
+            kind: Kind::Read,
+            offset: 0,
+            length: 4096,
+            fua: false,
+        };
+        let request = Request {
+            flags: 0,
+            command: cmd::READ,
+            cookie: 0,
+            offset: 0,
+            length: 4096,
+        };
+        Arc::new(connection).enter(&request).defer(job, vec![], 0)
+    }
+
+    #[test]
+    fn a_tenant_that_comes_again_is_told_no_credit_of_its_earlier_stay() {
+        let parda = Parameters::Parda(PardaParameters::default());
+        let (mut core, tenant) = (Core::new(parda.start(), 1), Tenant::named("a"));
+        let mut work = Vec::new();
+        core.connect(0, &tenant, 0).unwrap();
+        for _ in 0..2 {
+            let entered = core.arrive(pending(), Priority::default(), 0);
+            assert!(entered.is_ok());
+        }
+        assert_eq!(core.dispatch(0, &mut work), None);
+        let mut done = work.drain(..).map(|work| work.done(Ok(()), 0, 1));
+        core.complete(&done.next().unwrap());
+        assert_eq!(core.share(0).credit, Some(128));
+        assert!(core.disconnect(0, 2).is_empty());
+        core.connect(0, &tenant, 3).unwrap();
+        core.complete(&done.next().unwrap());
+        assert_eq!(core.share(0).credit, None);
     }
 }
