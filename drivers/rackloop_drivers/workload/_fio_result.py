@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -219,13 +220,14 @@ def parse_jobs(document: Mapping[str, Any]) -> tuple[FioJobResult, ...]:
 
 def _job(job: Mapping[str, Any]) -> FioJobResult:
     # An error that is not an errno, -1, comes as an unsigned number.
-    error = job["error"] if job["error"] < 1 << 31 else job["error"] - (1 << 32)
+    error = int(job["error"]) if job["error"] < 1 << 31 else job["error"] - (1 << 32)
     # A report in the midst of a run may have counted the first I/O and not its bin yet.
     seen = [name for name in DIRECTIONS if job[name]["clat_ns"]["N"] and job[name]["clat_ns"]["bins"]]
     transfers = {direction: _transfer(job[direction]) for direction in seen}
     steady = _steady(job["steadystate"]) if "steadystate" in job else None
     cpu_share = (job.get("usr_cpu", 0.0) + job.get("sys_cpu", 0.0)) / 100
-    return FioJobResult(job["jobname"], max(job["total_err"], int(error != 0)), error, transfers, steady, cpu_share)
+    total_err = max(_count(job, "total_err"), int(error != 0))
+    return FioJobResult(job["jobname"], total_err, error, transfers, steady, cpu_share)
 
 
 def _steady(said: Mapping[str, Any]) -> FioSteady:
@@ -241,11 +243,27 @@ def _steady(said: Mapping[str, Any]) -> FioSteady:
 def _transfer(side: Mapping[str, Any]) -> FioTransfer:
     latency = side["clat_ns"]
     return FioTransfer(
-        io_bytes=side["io_bytes"],
-        total_ios=side["total_ios"],
-        runtime_s=side["runtime"] / 1000,
-        bandwidth_bytes_per_s=float(side["bw_bytes"]),
-        iops=side["iops"],
+        io_bytes=_count(side, "io_bytes"),
+        total_ios=_count(side, "total_ios"),
+        runtime_s=_count(side, "runtime") / 1000,
+        bandwidth_bytes_per_s=float(_count(side, "bw_bytes")),
+        iops=_figure(side, "iops"),
         latency_s=Distribution.from_bins({int(ns) / 1e9: count for ns, count in latency["bins"].items()}),
-        longest_us=latency["max"] / 1000,
+        longest_us=_count(latency, "max") / 1000,
     )
+
+
+def _count(of: Mapping[str, Any], name: str) -> int:
+    """A whole number. Raises ValueError where it is none, or one below zero as an unsigned one is printed."""
+    value = of[name]
+    if type(value) is not int or not 0 <= value < 1 << 53:
+        raise ValueError(f"{name} is {value!r}")
+    return value
+
+
+def _figure(of: Mapping[str, Any], name: str) -> float:
+    """A number. Raises ValueError where it is none, or not finite."""
+    value = of[name]
+    if type(value) not in {int, float} or not 0 <= value < math.inf:
+        raise ValueError(f"{name} is {value!r}")
+    return float(value)

@@ -151,3 +151,31 @@ def test_bins_keep_every_count_in_its_place(bins: dict[int, int]) -> None:
     latency = parse_jobs(document)[1].transfers["read"].latency_s
     assert dict(zip(latency.values, latency.counts, strict=True)) == {ns / 1e9: n for ns, n in bins.items() if n}
     assert latency.maximum == longest / 1e9
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("io_bytes", -1),
+        ("io_bytes", True),
+        ("total_ios", "12"),
+        # What fio prints for a time below zero, after a clock was set back.
+        ("runtime", 18446744073709551),
+        ("bw_bytes", None),
+        ("iops", float("nan")),
+        ("iops", float("inf")),
+    ],
+)
+def test_a_figure_that_is_none_is_refused(name: str, value: object) -> None:
+    document = last_document(recorded("mixed.json"))
+    document["jobs"][0]["read"][name] = value
+    with pytest.raises(ToolError, match=rf"json\+.*{name} is "):
+        parse_jobs(document)
+
+
+@pytest.mark.parametrize("value", [-1, 1.5, "0", False])
+def test_a_number_of_errors_that_is_none_is_refused(value: object) -> None:
+    document = last_document(recorded("mixed.json"))
+    document["jobs"][0]["total_err"] = value
+    with pytest.raises(ToolError, match="total_err is "):
+        parse_jobs(document)
