@@ -31,6 +31,8 @@ def test_fio_reads_and_writes(rack, measure):
     with rack.fio_meanwhile(drive, "randrw", block="8 KiB", iodepth=4, read_percent=70, size="64 MiB") as job:
         rack.sleep(0.3)
     measure("fio.errors", read.total_err + job.result.total_err, max=0)
+    verified = rack.fio(drive, "randwrite", verify="crc32c", runtime_s=0.3)
+    measure("fio.never_verified", "read" not in verified.transfers, max=0)
 
 
 def test_a_server_comes_back(rack, measure):
