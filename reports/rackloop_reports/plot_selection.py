@@ -31,11 +31,14 @@ _ERASURE = {
 }
 _TENANCY = {"tenant.f_util", "isolation.kept"}
 _LABELS = {LATENCY: "stack", **dict.fromkeys(THROUGHPUTS, "block")}
+_DISTRIBUTION = "Remap latency, whole distribution"
 _TIMELINE = "Timeline of remaps and I/O"
 _FAULTS = "Timeline of faults and I/O"
 _EVIDENCE = "Evidence: "
 # Beyond this many remaps, or lines of evidence, a timeline is smaller and quicker to look at as pixels.
 _VECTOR_MARKS = 200
+# A step of a distribution and its band are some hundred bytes.
+_STEPS_A_MARK = 100
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ class RunPlots:
     def __init__(self, run: RunRecord, instead: Callable[[Exception], Figure] | None = None) -> None:
         self._run = run
         self._instead = instead
+        self._functions = Counter(map(_function, run.tests))
         self._drawn: dict[tuple[str, tuple[str, ...]], Plot] = {}
 
     def plots_of(self, tests: Sequence[TestRecord]) -> list[Plot]:
@@ -102,7 +106,7 @@ class RunPlots:
         remaps = [remap for test in remapping for remap in test.remaps]
         wanted: list[_Wanted] = [
             ("Remap latency by driver stack", latency, lambda: plots.figure_2(_latencies(latency), source)),
-            ("Remap latency, whole distribution", latency, lambda: plots.latency_ecdf(_latencies(latency), source)),
+            (_DISTRIBUTION, latency, lambda: plots.latency_ecdf(_latencies(latency), source)),
             ("Throughput by block size", throughput, lambda: plots.figure_3(_throughputs(throughput), source)),
             ("Stages of a remap", remapping, lambda: plots.stage_breakdown(remaps, source)),
         ]
@@ -132,9 +136,8 @@ class RunPlots:
     def _about(self, test: TestRecord) -> str:
         """The function of a test, in words, where no other test of the run has one of that name; else all of its id."""
         function = _function(test)
-        is_only_one = sum(_function(other) == function for other in self._run.tests) == 1
         name, bracket, case = function.partition("[")
-        return f"{name.replace('_', ' ')}{bracket}{case}" if is_only_one else test.id
+        return f"{name.replace('_', ' ')}{bracket}{case}" if self._functions[function] == 1 else test.id
 
     def _draw(self, wanted: Sequence[_Wanted]) -> None:
         """Draw what was not drawn yet."""
@@ -260,11 +263,13 @@ def _replays(test: TestRecord) -> list[Replayed]:
 
 
 def _marks(plot: str, test: TestRecord) -> int:
-    """The number of marks of a test on a timeline; other plots have few."""
+    """The number of marks of a test on a timeline, or what the steps of a distribution are worth; others have few."""
     if plot == _TIMELINE:
         return len(test.remaps)
     if plot == _FAULTS:
         return len(test.faults)
+    if plot == _DISTRIBUTION:
+        return sum(len(measured.values) for measured in test.measured(LATENCY)) // _STEPS_A_MARK
     if plot.startswith(_EVIDENCE) and test.evidence is not None:
         return sum(len(moments) for moments in test.evidence.lanes.values())
     return 0

@@ -16,6 +16,7 @@ from rackloop_reports.plots._style import BLACK, Source, bar_look, blank, label_
 from rackloop_reports.record import FaultRecord
 
 _LANES_AT_MOST = 24
+_STRIPS_AT_MOST = 24
 _LANE_IN = 0.3
 _PANEL_IN = 1.25
 _LEAST_SHARE = 0.002
@@ -39,6 +40,8 @@ def fault_timeline(
     targets = list(dict.fromkeys(fault.target for fault in stood))
     lanes, kinds = targets[:_LANES_AT_MOST], list(dict.fromkeys(fault.kind for fault in stood))
     strips = io_strips(series)
+    unshown = len(strips[_STRIPS_AT_MOST:])
+    strips = strips[:_STRIPS_AT_MOST]
     heights = [0.6 + _LANE_IN * len(lanes), *[_PANEL_IN] * len(strips)]
     figure = blank(11.5, sum(heights) + 1.7)
     whole = figure.add_gridspec(1 + len(strips), 1, height_ratios=heights).subplots(sharex=True, squeeze=False)[:, 0]
@@ -65,7 +68,8 @@ def fault_timeline(
         source.caption(
             f"{counted(len(stood), 'fault')} on {counted(len(targets), 'target')}"
             + (f" ({hidden} not shown)" if hidden else "")
-            + ", from the command until it was undone and read back."
+            + ", from the command until it was undone and read back.",
+            f"{counted(unshown, 'strip')} of I/O not shown: see the events." if unshown else "",
         ),
         [
             *(Patch(**bar_look(place), label=kind) for place, kind in enumerate(kinds)),

@@ -115,3 +115,10 @@ def test_an_outage_is_drawn_with_the_throughput_that_was_measured_in_it() -> Non
 
 def test_an_interval_series_without_values_has_no_points() -> None:
     assert IoSeries.of_intervals(TEST, "job", "throughput", "B/s", 5, []).points == []
+
+
+def test_strips_of_io_below_faults_are_counted_where_there_are_too_many(run: RunRecord) -> None:
+    series = [IoSeries(TEST, "srv1", f"quantity {number}", "1", [(0, 1.0), (9, 2.0)]) for number in range(27)]
+    figure = fault_timeline(fault_records(PHASES), series, 0, 5_000_000_000, SOURCE)
+    assert len(figure.axes) == 1 + 24
+    assert any("3 strips of I/O not shown" in " ".join(text.get_text().split()) for text in figure.texts)

@@ -363,6 +363,17 @@ def test_a_test_and_its_run_share_what_they_both_show(run: RunRecord) -> None:
     assert gallery.plots_of([run.tests[3]]) == []
 
 
+@pytest.mark.parametrize(("remaps", "kind"), [(20_000, "svg"), (20_200, "png")])
+def test_a_distribution_of_very_many_remaps_is_pixels(tmp_path: Path, remaps: int, kind: str) -> None:
+    """As vectors it is a megabyte for every ten thousand, four times in a report."""
+    example = ExampleRun(tmp_path)
+    example.start("a/b", "measure")
+    example.measure("a/b", "remap.latency", "s", [number * 1e-6 for number in range(1, remaps + 1)], {"stack": "own"})
+    example.finish("a/b")
+    run = read_run(example.close())
+    assert [plot.kind for plot in RunPlots(run).plots_of(run.tests)] == ["svg", kind]
+
+
 def test_two_tests_of_one_stack_are_told_apart(tmp_path: Path) -> None:
     example = ExampleRun(tmp_path)
     for test in ("a/one", "a/two"):
