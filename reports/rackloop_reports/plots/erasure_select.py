@@ -92,7 +92,8 @@ def _cells(test: TestRecord) -> list[RecoveryCell]:
     for labels, samples in _taken(test, TRIED):
         found = {name: of.get(_same(labels), 0) for name, of in counts.items()}
         right = found[RIGHT] + found[DEGRADED] + (found[LOUD] if _is_beyond(labels, most) else 0)
-        row = ", ".join(filter(None, (labels.get("system"), _damage_words(labels))))
+        further = _said(labels, {*_LABELS[TRIED], "system"})
+        row = ", ".join(filter(None, (labels.get("system"), _damage_words(labels), further)))
         column = _WHEN.get(labels["phase"], labels["phase"])
         if labels["units"] != "none":
             column += f",\n{labels['units']}"
@@ -138,9 +139,7 @@ def _damage_words(labels: Mapping[str, str]) -> str:
 
 def _states(test: TestRecord) -> list[StateLatency]:
     return [
-        StateLatency(
-            ", ".join(filter(None, (labels["when"], _said(labels, {"when"})))), samples, _limits(test, READS, labels)
-        )
+        StateLatency(_told_apart(READS, labels, "when"), samples, _limits(test, READS, labels))
         for labels, samples in _taken(test, READS)
     ]
 
@@ -156,6 +155,11 @@ def _rebuilds(test: TestRecord) -> list[RebuildBar]:
         for labels, samples in _taken(test, REBUILD)
         for way in (_said(labels, _ASIDE),)
     ]
+
+
+def _told_apart(measure: str, labels: Mapping[str, str], by: str) -> str:
+    """The label that tells one from another in the plot of ``measure``, and those that it does not know."""
+    return ", ".join(filter(None, (labels[by], _said(labels, _LABELS[measure]))))
 
 
 def _said(labels: Mapping[str, str], aside: Collection[str]) -> str:
@@ -174,8 +178,9 @@ def _tails(test: TestRecord) -> list[TailCurve]:
         low, high = interval_of(test, measured, 0.5)
         panel = f"{_number(labels['sectors']):,} sectors, {labels['retry_ms']} ms a retry"
         point = (ph, low, samples.quantile(0.5), high)
-        curves.setdefault((panel, labels["read"]), []).append(point)
-        limits.setdefault((panel, labels["read"]), []).extend(_limits(test, TAIL, labels))
+        read = _told_apart(TAIL, labels, "read")
+        curves.setdefault((panel, read), []).append(point)
+        limits.setdefault((panel, read), []).extend(_limits(test, TAIL, labels))
     return [TailCurve(panel, read, points, limits[panel, read]) for (panel, read), points in curves.items()]
 
 
@@ -183,7 +188,7 @@ def _updates(test: TestRecord) -> list[GroupedBar]:
     return [
         GroupedBar(
             f"{labels['code']},\n{labels['updated']}",
-            labels["method"],
+            _told_apart(UPDATE, labels, "method"),
             samples.quantile(0.5) * 1e3,
             _limits(test, UPDATE, labels),
         )
@@ -193,6 +198,8 @@ def _updates(test: TestRecord) -> list[GroupedBar]:
 
 def _throughputs(test: TestRecord) -> list[GroupedBar]:
     return [
-        GroupedBar(labels["code"], labels["act"], samples.quantile(0.5) / 1e9, _limits(test, CODEC, labels))
+        GroupedBar(
+            labels["code"], _told_apart(CODEC, labels, "act"), samples.quantile(0.5) / 1e9, _limits(test, CODEC, labels)
+        )
         for labels, samples in _taken(test, CODEC)
     ]

@@ -210,3 +210,32 @@ def test_a_rebuild_is_told_from_another_by_its_further_labels(run: RunRecord) ->
     seconds, waits = draw().axes
     assert [tick.get_text() for tick in seconds.get_yticklabels()] == ["policy move", "policy rebuild"]
     assert [text.get_text() for text in waits.texts] == ["250, 1 read", "no reads"]
+
+
+def test_what_further_labels_tell_apart_is_not_drawn_over_each_other(tmp_path: Path) -> None:
+    """A cell with wrong data would be below one that is right, and the bar of one drive below that of another."""
+    from rackloop_reports.plots.erasure_select import erasure_drawings
+
+    example = ExampleRun(tmp_path)
+    example.start("own/t::t", "see")
+    damage = {"damage": "erased", "erased": "1", "units": "data", "phase": "before"}
+    for drive, wrong in (("d01", 1.0), ("d02", 0.0)):
+        further = {"drive": drive}
+        for name, value in (("tried", 2.0), ("right", 2.0 - wrong), ("wrong", wrong)):
+            example.measure("own/t::t", f"recovery.{name}", "1", [value], {**damage, **further})
+        tail = {"sectors": "10", "ph": "0.1", "retry_ms": "20", "read": "decoded"}
+        example.measure("own/t::t", "tail.latency", "s", [1.0], {**tail, **further})
+        example.measure("own/t::t", "codec.throughput", "B/s", [1e9], {"code": "c", "act": "encode", **further})
+        update = {"code": "c", "updated": "3", "method": "direct"}
+        example.measure("own/t::t", "update.latency", "s", [0.05], {**update, **further})
+    example.finish("own/t::t")
+    (test,) = read_run(example.close()).tests
+    drawn = {name: draw() for name, draw in erasure_drawings(test, SOURCE)}
+    rows = [tick.get_text() for tick in drawn["Recovery correctness"].axes[0].get_yticklabels()]
+    assert rows == ["1 erased, drive d01", "1 erased, drive d02"]
+    (curves,) = drawn["Tail latency"].legends
+    assert [text.get_text() for text in curves.get_texts()] == ["decoded, drive d01", "decoded, drive d02"]
+    for plot, name in (("Codec throughput", "encode"), ("Updates of part of a codeword", "direct")):
+        legend = drawn[plot].axes[0].get_legend()
+        assert legend is not None
+        assert [text.get_text() for text in legend.get_texts()] == [f"{name}, drive d01", f"{name}, drive d02"]
