@@ -90,7 +90,7 @@ def complete(run: RunRecord, results: Path, run_dir: Path) -> list[Plot]:
 
 def _by_test(results: Path, *, was_killed: bool) -> dict[str, Path]:
     """The results that carry a test's label, by test; one that a run was killed in writing is put aside."""
-    found = {}
+    found: dict[str, Path] = {}
     for path in sorted(results.glob("*-result.json")):
         try:
             result = _read_json(path)

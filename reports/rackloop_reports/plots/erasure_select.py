@@ -178,9 +178,9 @@ def _tails(test: TestRecord) -> list[TailCurve]:
         low, high = interval_of(test, measured, 0.5)
         panel = f"{_number(labels['sectors']):,} sectors, {labels['retry_ms']} ms a retry"
         point = (ph, low, samples.quantile(0.5), high)
-        read = _told_apart(TAIL, labels, "read")
-        curves.setdefault((panel, read), []).append(point)
-        limits.setdefault((panel, read), []).extend(_limits(test, TAIL, labels))
+        # A drive has one probability, so that the points of a curve are those of several.
+        curves.setdefault((panel, labels["read"]), []).append(point)
+        limits.setdefault((panel, labels["read"]), []).extend(_limits(test, TAIL, labels))
     return [TailCurve(panel, read, points, limits[panel, read]) for (panel, read), points in curves.items()]
 
 

@@ -197,7 +197,8 @@ def test_a_plot_that_cannot_be_drawn_costs_no_other(plots: int) -> None:
     def broken() -> Figure:
         raise ValueError("no such axis")
 
-    drawings: list[Drawing] = [(broken, "svg"), *[(Figure, "svg")] * plots]
+    empty: Drawing = (Figure, "svg")
+    drawings: list[Drawing] = [(broken, "svg"), *[empty] * plots]
     first, *others = encoded(drawings, undrawn)
     assert len(others) == plots
     assert b"could not be drawn: ValueError: no such axis." in re.sub(rb"<!--|-->|\s+", b" ", first)
