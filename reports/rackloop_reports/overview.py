@@ -131,7 +131,9 @@ def _head(run: RunRecord) -> str:
 def _not_passed(run: RunRecord, pages: Mapping[str, str]) -> str:
     """The reasons of each test that is not a pass."""
     tests = [test for test in run.tests if test.verdict is not Verdict.PASS]
-    return f"<ul>{''.join(_reasons(test, run, pages) for test in tests[:MOST_TESTS])}</ul>" if tests else ""
+    more = len(tests) - MOST_TESTS
+    rest = f"<li>and {more} more: see all tests in detail</li>" if more > 0 else ""
+    return f"<ul>{''.join(_reasons(test, run, pages) for test in tests[:MOST_TESTS])}{rest}</ul>" if tests else ""
 
 
 def _reasons(test: TestRecord, run: RunRecord, pages: Mapping[str, str]) -> str:

@@ -18,7 +18,7 @@ from rackloop_reports.allure import generate
 from rackloop_reports.allure_process import AllureStart
 from rackloop_reports.allure_results import case_id_of, complete, environment_of
 from rackloop_reports.drives_used import drives_used
-from rackloop_reports.overview import MOST_DRIVES, overview_html
+from rackloop_reports.overview import MOST_DRIVES, MOST_TESTS, overview_html
 from rackloop_reports.plot_selection import Plot
 from rackloop_reports.record import RunRecord, read_run
 from rackloop_reports.run_history import history_of
@@ -142,3 +142,13 @@ def test_the_environment_has_what_the_rack_was_found_to_run_on(tmp_path: Path) -
     run = read_run(example.close())
     assert environment_of(run)["Server srv1"] == "Linux 6.1, fio-3.33"
     assert "<td>Server srv1</td><td>Linux 6.1, fio-3.33</td>" in overview_html(run, [], {})
+
+
+def test_tests_that_did_not_pass_and_are_not_shown_are_counted(tmp_path: Path) -> None:
+    example = ExampleRun(tmp_path)
+    for number in range(MOST_TESTS + 2):
+        example.start(f"a/b::c[{number}]", "do it")
+        example.finish(f"a/b::c[{number}]", "fail", "product", "too slow")
+    html = overview_html(read_run(example.close("fail", 1)), [], {})
+    assert html.count("too slow") == MOST_TESTS
+    assert "<li>and 2 more: see all tests in detail</li></ul>" in html
