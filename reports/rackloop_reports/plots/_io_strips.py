@@ -89,7 +89,8 @@ def draw_io(
                 **line_look(place),
                 label=job,
             )
-        axes.set_ylabel(f"{strip.quantity},\n{shown_unit}", fontsize=8.5)
+        # A count or a ratio has no unit to be named.
+        axes.set_ylabel(strip.quantity if strip.unit == "1" else f"{strip.quantity},\n{shown_unit}", fontsize=8.5)
         if strip.test:
             axes.set_title(strip.test.partition("::")[0], fontsize=9, pad=3)
         put_legend_beside(axes)
@@ -97,7 +98,8 @@ def draw_io(
         axes.update_datalim([((t_ns - origin_ns) / 1e9, strip.largest * scale) for t_ns in strip.span_ns])
         axes.autoscale_view()
         axes.margins(y=0.1)
-        axes.set_ylim(bottom=0)
+        if not any(value < 0 for points in strip.lines.values() for _, value in points):
+            axes.set_ylim(bottom=0)
         draw_limits(axes, _limits_in(strip, limits), scale)
 
 

@@ -204,3 +204,11 @@ def test_a_plot_that_cannot_be_drawn_costs_no_other(plots: int) -> None:
     assert b"could not be drawn: ValueError: no such axis." in re.sub(rb"<!--|-->|\s+", b" ", first)
     with pytest.raises(ValueError, match="no such axis"):
         encoded(drawings)
+
+
+@pytest.mark.parametrize(("unit", "name"), [("s", "drift,\ns"), ("1", "drift")])
+def test_values_below_0_are_in_view_and_a_count_has_no_unit(unit: str, name: str) -> None:
+    axes = Figure().subplots()
+    draw_io([axes], io_strips([IoSeries("a/b", "job", "drift", unit, [(0, -3.0), (10**9, 2.0)])]), 0)
+    assert axes.get_ylim()[0] < -3
+    assert axes.get_ylabel() == name
