@@ -149,6 +149,7 @@ UNLIMITED = {
     "redundancy_curves": "a model",
     "bar_sheet": "a model",
     "cost_sheet": "a model",
+    "undrawn": "what could not be drawn",
     "tenant_bars": "a model",
     "tail_ranges": "a model",
     "line_panels": "a model",
