@@ -278,14 +278,19 @@ class BenchInService(BenchView):
         return not self._out.isdisjoint(noticing)
 
     def _hidden_ports(self) -> frozenset[int]:
-        """The switch ports that parts are wired to that are out; an expander's is its drives' together.
+        """The switch ports that parts are wired to that are out; an expander's is out where all drives in it are.
 
         Without a switch, the numbers by which the PHYs are known of server ports that are left alone.
         """
         whole, left = self._whole.lab, self._lab
         if not whole.has_switch:
             return frozenset(phy_number(whole, part) for part in whole.numbered_ports if self.leaves_alone(part))
-        drives = (drive.port for name, drive in whole.drives.items() if name not in left.drives)
+        plugged = (
+            (whole.behind(name), thing.port)
+            for things in (whole.drives, whole.expanders)
+            for name, thing in things.items()
+        )
+        drives = (number for its, number in plugged if its and left.drives.keys().isdisjoint(its))
         wired = (
             number
             for name, server in whole.servers.items()

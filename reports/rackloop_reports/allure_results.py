@@ -258,7 +258,7 @@ def _escaped(text: str) -> str:
 
 
 def _undrawn(error: Exception) -> Figure:
-    """Where a plot cannot be drawn, with its reason: what else a report has is not to be lost for it."""
+    """The reason that a plot cannot be drawn, in its place: the rest of a report is not to be lost for it."""
     from rackloop_reports.plots import undrawn
 
     return undrawn(error)

@@ -132,11 +132,12 @@ class Lab(Description):
             for name, drive in self.drives.items()
             if Part.drive(name) not in parts and (drive.attached is None or drive.attached[0] in servers)
         }
+        expanders = {name for name in self.expanders if not drives.keys().isdisjoint(self.behind(name) or drives)}
         baseline = {
             server: {
                 port: far
                 for port, far in joined.items()
-                if port in servers[server].ports and (far in drives or far in self.expanders)
+                if port in servers[server].ports and (far in drives or far in expanders)
             }
             for server, joined in self.baseline.items()
             if server in servers

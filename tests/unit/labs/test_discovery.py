@@ -115,8 +115,13 @@ def test_a_drive_that_is_out_of_service_is_not_missed_in_its_expander(bench: Any
     bench.rack.slots["exp1"].clear()
     (nothing,) = check_cabling(in_service, soon(bench))
     assert (nothing.port, nothing.expected, nothing.found) == ("p1", "exp1", "nothing")
+    assert not in_service.leaves_alone(Part.switch_port(30))
+    assert in_service.lab.baseline["srv2"]["p1"] == "exp1"
     in_service.take_out([Part.drive("d07"), Part.drive("d08")])
     assert check_cabling(in_service, soon(bench)) == []
+    # Its circuit is now that of what is out alone, and stays as it is.
+    assert in_service.leaves_alone(Part.switch_port(30))
+    assert in_service.lab.baseline["srv2"] == {"p0": "d03"}
 
 
 def test_a_drive_that_comes_while_it_is_looked_for_is_no_disagreement(bench: Any) -> None:

@@ -74,9 +74,8 @@ class _Check:
 
     def ports(self) -> list[PortCheck]:
         """Every port in the order of the description, then what is at none of them."""
-        checks = [self._port(at) for at in self._in_order()]
         strays = ((sighting, sighting.drive_id) for sighting in self._seen.elsewhere)
-        return checks + [self._stray(sighting, drive_id) for sighting, drive_id in strays if drive_id is not None]
+        return [*map(self._port, self._in_order()), *(self._stray(at, name) for at, name in strays if name is not None)]
 
     def _in_order(self) -> Iterator[ServerPort]:
         for server, described in self._lab.servers.items():

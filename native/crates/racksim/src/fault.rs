@@ -243,7 +243,7 @@ pub(crate) fn overlap(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
     start..a.end.min(b.end).max(start)
 }
 
-/// What lies in any of these ranges, in ranges that do not overlap.
+/// The same numbers in ranges that do not overlap, in their order.
 pub(crate) fn disjoint(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     let mut found: Vec<_> = ranges.filter(|range| !range.is_empty()).collect();
     found.sort_unstable_by_key(|range| range.start);

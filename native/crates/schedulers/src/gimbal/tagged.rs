@@ -67,7 +67,7 @@ impl Tagged {
     }
 
     /// Whether a priority has requests and none of its quota was used in the present cycle.
-    fn passes_over(&self, all: &[u32; 4]) -> bool {
+    fn passes_over(&self, all: &[u32]) -> bool {
         let is_unserved = |class: usize| self.left[class] == all[class];
         (0..4).any(|class| is_unserved(class) && !self.queues[class].is_empty())
     }
