@@ -47,7 +47,9 @@ def cost_of(box: Box, conditions: Conditions, years: float | None = None) -> Cos
     rate = 1 + conditions.discount_percent.value / 100
     boxes = max(1, math.ceil(conditions.needed_iops.value / box.iops.value))
     lifetime = box.lifetime_years.value
-    purchases = sum(rate ** -(number * lifetime) for number in range(max(1, math.ceil(span / lifetime))))
+    # 2.1 years are three times 0.7, though the quotient is a little more in floating point.
+    lifetimes = math.ceil(round(span / lifetime, 9))
+    purchases = sum(rate ** -(number * lifetime) for number in range(max(1, lifetimes)))
     operated = sum(min(1.0, span - year) * rate**-year for year in range(math.ceil(span)))
     kwh_per_year = box.watts.value / 1000 * HOURS_PER_YEAR * conditions.pue.value
     price = boxes * box.purchase_usd.value

@@ -78,6 +78,12 @@ def test_a_box_is_bought_again_at_the_end_of_its_lifetime() -> None:
     ]
 
 
+@pytest.mark.parametrize(("years", "lifetime", "times"), [(2.1, 0.7, 3), (4.2, 0.6, 7), (2.2, 0.7, 4), (0.5, 0.7, 1)])
+def test_a_box_is_not_bought_again_at_the_end_of_the_years(years: float, lifetime: float, times: int) -> None:
+    one = box("small", usd=3000, watts=50, lifetime=lifetime)
+    assert cost_of(one, CONDITIONS, years).purchase_usd == times * 3000
+
+
 def test_later_years_are_discounted() -> None:
     conditions = replace(CONDITIONS, discount_percent=given(10, 0, 15))
     cost = cost_of(box("one", usd=1000, watts=0, lifetime=1, maintenance=10), conditions, 2)
