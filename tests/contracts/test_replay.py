@@ -125,6 +125,27 @@ def test_flushes_are_replayed(executor: LocalExecutor, export: NbdExport) -> Non
     assert result.lateness().due == 2
 
 
+def test_a_trace_that_begins_with_a_flush_is_not_late_by_its_first_gap(
+    executor: LocalExecutor, export: NbdExport
+) -> None:
+    rows = [(0, Op.FLUSH, 0, 0), (600_000_000, Op.WRITE, 0, 4096)]
+    types = {"t_ns": pl.Int64, "op": pl.UInt8, "offset_bytes": pl.Int64, "size_bytes": pl.Int64}
+    plan = plan_requests([pl.DataFrame(rows, schema=types, orient="row")], Stretch(), region_bytes=MIB)
+    with minted(export) as drive:
+        lateness = replayed(executor, FioReplay(device=drive, planned=plan)).lateness()
+    assert (lateness.due, lateness.missing) == (1, 0)
+
+
+def test_a_first_request_that_fails_is_not_a_late_one(executor: LocalExecutor, tmp_path: Path) -> None:
+    rows = [(0, Op.WRITE, 0, 4096), (600_000_000, Op.READ, 0, 4096)]
+    types = {"t_ns": pl.Int64, "op": pl.UInt8, "offset_bytes": pl.Int64, "size_bytes": pl.Int64}
+    plan = plan_requests([pl.DataFrame(rows, schema=types, orient="row")], Stretch(), region_bytes=MIB)
+    failing = ("--filter=error", "memory", "64M", "error-pwrite-rate=100%")
+    with serving_unix(tmp_path / "nbd", failing) as socket, minted(NbdExport(socket, "", 64 * MIB)) as drive:
+        result = replayed(executor, FioReplay(device=drive, planned=plan))
+    assert (result.job.total_err, result.requests.height) == (1, 1)
+
+
 def test_a_drive_that_fails_every_request_is_the_products_failure(executor: LocalExecutor, tmp_path: Path) -> None:
     with serving_unix(tmp_path / "nbd", ("--filter=error", "memory", "64M", "error-pread-rate=100%")) as socket:
         export = NbdExport(socket, "", 64 * MIB)
