@@ -134,6 +134,10 @@ def plan_requests(
             f"the trace has {what} from {stretch.from_s:g} s on for {_until(stretch)}, and its last request is at "
             f"{last_s:g} s: choose another part"
         )
+    # A flush is of all the drive, whatever place a trace says of it.
+    is_placed = pl.col("op") != int(Op.FLUSH)
+    places = ("offset_bytes", "size_bytes")
+    kept = kept.with_columns(pl.when(is_placed).then(pl.col(name)).otherwise(0).alias(name) for name in places)
     kept = kept.sort("t_ns", maintain_order=True)
     tick_ns = _tick_ns(kept["t_ns"])
     spread = 0

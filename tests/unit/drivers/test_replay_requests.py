@@ -106,6 +106,13 @@ def test_requests_of_one_coarse_stamp_are_spread_until_the_next() -> None:
     assert plan(*rows, spread=False).requests["due_ns"].to_list() == [0, 0, 0, 0, *(n * second for n in (2, 3, 3))]
 
 
+def test_a_flush_is_of_no_place() -> None:
+    planned = plan(*READS, (7 * US, Op.FLUSH, 2 * MIB + 100, 4097))
+    assert planned.remarks() == []
+    flush = planned.requests.filter(planned.requests["op"] == int(Op.FLUSH))
+    assert flush.rows() == [(7 * US, int(Op.FLUSH), 0, 0)]
+
+
 def test_requests_that_came_together_by_a_fine_clock_stay_together() -> None:
     assert plan(READS[0], READS[0], READS[1]).requests["due_ns"].to_list() == [0, 0, 3 * US]
 
