@@ -250,6 +250,14 @@ def test_a_format_keeps_that_of_the_drive_and_takes_it_while_it_is_held(namespac
     assert erasure.seen(later()).state is ErasureState.OVER
 
 
+def test_a_drive_that_took_the_command_and_was_never_sanitized_has_not_erased_itself() -> None:
+    erasure, _ = nvme(id_ctrl=ok(CAPABLE), sanitize_log=ok(nvme_log(0xFFFF, 0)), sanitize=ok(""))
+    assert erasure.seen(later()).state is ErasureState.OVER
+    erasure.begin(CRYPTO, later(), lambda *_: None)
+    with pytest.raises(LabError, match="took the sanitize command, and says it was never sanitized"):
+        erasure.seen(later())
+
+
 def controller(**fields: int) -> list[Said]:
     return ok(json.dumps(json.loads(CAPABLE) | fields))
 

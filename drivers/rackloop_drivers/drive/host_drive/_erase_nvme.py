@@ -33,6 +33,7 @@ _CMIC_CONTROLLERS = 0x2
 _FORMATS = {SanitizeMethod.BLOCK_ERASE: "1", SanitizeMethod.CRYPTO_ERASE: "2"}
 _STATUS = re.compile(r"\((\d+)\)")
 _STATES = {2: ErasureState.UNDER_WAY, 3: ErasureState.FAILED}
+_NEVER = 0
 _WHOLE = 0x10000
 # An hour for a format, which answers once it is done; nvme-cli itself waits no longer than it is told.
 _FORMAT_MS = 3_600_000
@@ -53,6 +54,7 @@ class NvmeErasure:
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
+        self._has_sanitized = False
 
     def methods(self, deadline: Deadline) -> tuple[SanitizeMethod, ...]:
         """The sanitize operations of SANICAP; where there are none, those of Format NVM."""
@@ -65,6 +67,7 @@ class NvmeErasure:
         if method in _sanitizes(self._json("id-ctrl", deadline=deadline)):
             passes = ("--owpass=1",) if method is SanitizeMethod.OVERWRITE else ()
             self._tools.run("nvme", "sanitize", f"--sanact={_SANITIZES[method][1]}", *passes, deadline=deadline)
+            self._has_sanitized = True
             return
         progress(None, "formats itself, and does not say how far it is")
         in_use = _format_in_use(self._json("id-ns", deadline=deadline))
@@ -73,7 +76,10 @@ class NvmeErasure:
         self._tools.run("nvme", "format", *options, deadline=deadline)
 
     def seen(self, deadline: Deadline) -> ErasureSeen:
-        """The sanitize log; a drive that has none never is under way."""
+        """The sanitize log; a drive that has none never is under way.
+
+        Raises LabError where the drive took the command of :meth:`begin`, and says that it was never sanitized.
+        """
         if not _sanitizes(self._json("id-ctrl", deadline=deadline)):
             return ErasureSeen(ErasureState.OVER)
         completed = self._tools.run("nvme", "sanitize-log", "--output-format=json", deadline=deadline)
@@ -85,6 +91,8 @@ class NvmeErasure:
         found = next(filter(None, told), None)
         if not isinstance(log, dict) or found is None or not isinstance(log.get("sprog"), int):
             raise self._unknown("a sanitize log without sprog and a status", completed.stdout)
+        if self._has_sanitized and int(found[1]) == _NEVER:
+            raise LabError(f"{self._tools.where}: the drive took the sanitize command, and says it was never sanitized")
         state = _STATES.get(int(found[1]), ErasureState.OVER)
         return ErasureSeen(state, (log["sprog"] + 1) / _WHOLE if state is ErasureState.UNDER_WAY else None)
 
