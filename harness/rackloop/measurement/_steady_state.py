@@ -122,8 +122,8 @@ def why_not_steady(values: Sequence[float], criteria: Criteria = PTS) -> str:
     if last.meets(criteria):
         raise ValueError(f"rounds {last.first} to {last.last} are steady")
     return (
-        f"rounds {last.first} to {last.last} range over {last.excursion:.1%} of their average "
-        f"(at most {criteria.excursion:.0%}) and drift over {last.slope_excursion:.1%} (at most {criteria.slope:.0%})"
+        f"rounds {last.first} to {last.last} range over {last.excursion:.1%} of their average (at most "
+        f"{criteria.excursion * 100:g}%) and drift over {last.slope_excursion:.1%} (at most {criteria.slope * 100:g}%)"
     )
 
 

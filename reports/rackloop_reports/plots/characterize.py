@@ -166,7 +166,7 @@ def _window(axes: Axes, rounds: RoundsMeasured) -> None:
         color=GREEN if is_steady else RED,
         alpha=0.12,
         linewidth=0,
-        label=f"average ± {half:.0%}",
+        label=f"average ± {_percent(half)}",
     )
     ends = [window.start, window.start + window.slope * (criteria.rounds - 1)]
     axes.plot(edges, [value * scale for value in ends], color=ORANGE, linestyle=(0, (5, 2)), label="least squares")
@@ -355,9 +355,14 @@ def criteria_words(series: Sequence[RoundsMeasured]) -> str:
     if criteria is None:
         return ""
     return (
-        f"Steady: over {criteria.rounds} rounds, excursion at most {criteria.excursion:.0%} and slope at most "
-        f"{criteria.slope:.0%} of the average (SNIA PTS 2.0.2: 20% and 10%)."
+        f"Steady: over {criteria.rounds} rounds, excursion at most {_percent(criteria.excursion)} and slope at most "
+        f"{_percent(criteria.slope)} of the average (SNIA PTS 2.0.2: 20% and 10%)."
     )
+
+
+def _percent(share: float) -> str:
+    """``20%``, ``12.5%``: a criterion is not rounded."""
+    return f"{share * 100:.6g}%"
 
 
 def _thousands(value: float) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib.collections import PolyCollection
 
+from rackloop.measurement import Criteria, why_not_steady
 from rackloop.record import DriveSeen, RoundsMeasured
 from rackloop.seed import stream
 from rackloop_reports.attachments import description_html
@@ -70,6 +72,16 @@ def test_the_window_shows_average_band_and_line() -> None:
     assert (min(heights), max(heights)) == pytest.approx((102 * 0.9, 102 * 1.1))
     fit = np.asarray(axes.lines[1].get_ydata(), dtype=float)
     assert list(fit) == pytest.approx(np.polyval(np.polyfit(range(5), [100, 104, 100, 104, 102], 1), [0, 4]))
+
+
+def test_criteria_are_not_rounded() -> None:
+    judged = replace(rounds(SETTLING), criteria={"rounds": 5, "excursion": 0.25, "slope": 0.125})
+    figure = measurement_window([judged], SOURCE)
+    assert any("average ± 12.5%" in text.get_text() for legend in figure.legends for text in legend.get_texts())
+    told = " ".join(" ".join(text.get_text().split()) for text in figure.texts)
+    assert "excursion at most 25% and slope at most 12.5% of the average" in told
+    why = why_not_steady([100.0, 200.0, 300.0], Criteria(rounds=3, excursion=0.25, slope=0.125))
+    assert "(at most 25%) and drift over 100.0% (at most 12.5%)" in why
 
 
 def test_a_drive_that_never_was_steady_is_shown_as_that() -> None:
