@@ -27,6 +27,7 @@ _STYLES = {
 _MOST_HEADLINES = 12
 _INDENT = 4
 _NO_BREAK = "\N{NO-BREAK SPACE}"
+_STEERING = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")
 _AFTER_NUMBER = re.compile(r"(?<=\d) (?=\S)")
 
 
@@ -47,13 +48,18 @@ def print_summary(summary: Summary, console: Console, *, everything: bool = Fals
     a file every line is whole and nothing is padded.
     """
     for line in _lines(summary, is_aligned=console.is_terminal, everything=everything):
-        text = " " * (0 if line.word else line.indent) + line.word + " ".join(line.text.splitlines())
+        text = " " * (0 if line.word else line.indent) + line.word + _harmless(line.text)
         if console.is_terminal:
             text = _wrapped(text, console.width, line.indent)
         shown = Text(text, style="" if line.word else line.style)
         if line.word:
             shown.stylize(line.style, 0, len(line.word))
         console.print(shown, soft_wrap=True)
+
+
+def _harmless(text: str) -> str:
+    """``text`` in one line, with what would steer a terminal as Python writes it: it may be what a drive said."""
+    return _STEERING.sub(lambda found: repr(found[0])[1:-1], " ".join(text.splitlines()))
 
 
 def _wrapped(text: str, width: int, indent: int) -> str:

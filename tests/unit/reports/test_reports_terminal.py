@@ -84,6 +84,16 @@ def test_provisioning_is_not_counted_as_a_test(tmp_path: Path) -> None:
     assert run_sentence(run) == "FAIL: 1 of 2 tests passed, 1 failed, provisioning-gw1 fail."
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_what_was_said_does_not_steer_the_terminal(tmp_path: Path, *, terminal: bool) -> None:
+    example = ExampleRun(tmp_path)
+    example.start("a/b::c", "look")
+    example.finish("a/b::c", "unknown", "lab", "the drive said \x1b]0;mine\x07, \x9b2J\nand no more")
+    example.close("unknown", 3)
+    text = shown(tmp_path, 200, terminal=terminal)
+    assert r"the drive said \x1b]0;mine\x07, \x9b2J and no more" in text
+
+
 def test_a_run_that_was_killed_says_so_and_counts_the_tests_it_had(tmp_path: Path) -> None:
     example = ExampleRun(tmp_path)
     example.start("a/b::c", "look")
