@@ -41,7 +41,7 @@ def description_html(test: TestRecord, run: RunRecord, plot: Plot | None, run_di
     verdict, colon, limits = verdict_sentence(test, is_simulated=run.is_simulated).partition(":")
     parts = [f"<p><b>{escape(verdict + colon)}</b>{escape(limits)}</p>{_STYLE}"]
     # Allure shows the message of a result that failed, and none of one that is unknown or skipped.
-    if found := reasons(test.verdict, test.reason, test.measurements):
+    if found := reasons(test.verdict, test.cause, test.reason, test.measurements):
         parts.append(f"<ul>{''.join(f'<li>{escape(reason.text)}</li>' for reason in found)}</ul>")
     parts += [f"<p>This test will {escape(_lower_first(test.purpose))}.</p>"] if test.purpose else []
     snapshots = {seen.drive: snapshots_of(test, seen.drive, run_dir) for seen in test.drives}

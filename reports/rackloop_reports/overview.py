@@ -138,7 +138,7 @@ def _not_passed(run: RunRecord, pages: Mapping[str, str]) -> str:
 
 def _reasons(test: TestRecord, run: RunRecord, pages: Mapping[str, str]) -> str:
     verdict = f"{_link(test, run, pages)}: <b>{escape(verdict_text(test, run))}</b>"
-    found = reasons(test.verdict, test.reason, test.measurements)
+    found = reasons(test.verdict, test.cause, test.reason, test.measurements)
     texts = [in_one_line(reason.text, _LONGEST_REASON) for reason in found]
     if len(texts) < 2:
         return f"<li>{verdict}{''.join(f', {escape(text)}' for text in texts)}</li>"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rackloop.measurement import Verdict
+from rackloop.measurement import Cause, Verdict
 from rackloop.record import Measured
 from rackloop_reports.formatting import interval_text, limit_text, measure_text, value_text
 from rackloop_reports.summary import MeasurementSummary
@@ -14,16 +14,20 @@ from rackloop_reports.summary import MeasurementSummary
 
 @dataclass(frozen=True)
 class Reason:
-    """One reason, and the verdict it led to."""
+    """One reason, the verdict it led to, and whose fault it is; None where nothing says so but the test."""
 
     text: str
     verdict: Verdict
+    cause: str | None = None
 
 
-def reasons(verdict: Verdict, told: str | None, measurements: Sequence[Measured | MeasurementSummary]) -> list[Reason]:
+def reasons(
+    verdict: Verdict, cause: Cause | None, told: str | None, measurements: Sequence[Measured | MeasurementSummary]
+) -> list[Reason]:
     """The reasons of a test that ended so: of each measurement that was not kept, and what ``told`` says besides.
 
-    Those of its verdict come first: what was missed in a test that is unknown is not why it is.
+    Those of its verdict come first, and of these those of its cause: what was missed in a test that is unknown is not
+    why it is, nor are few samples where the machine was late.
     """
     rest, found = told or "", []
     for measured in measurements:
@@ -35,11 +39,11 @@ def reasons(verdict: Verdict, told: str | None, measurements: Sequence[Measured 
             name = f"{measured.name}{{{labels}}}" if labels else measured.name
             rest = rest.replace(f"{name}: {measured.reason}", "", 1)
             text = f"{measure_text(measured.name, measured.labels)}: {measured.reason}"
-        found.append(Reason(text, Verdict(measured.verdict)))
+        found.append(Reason(text, Verdict(measured.verdict), measured.cause))
     # What is left of several reasons in a row are the marks between them.
     if rest := re.sub(r"^(; )+|(; )+$", "", re.sub(r"(; ){2,}", "; ", rest)):
         found.append(Reason(rest, verdict))
-    return sorted(found, key=lambda reason: reason.verdict is not verdict)
+    return sorted(found, key=lambda reason: (reason.verdict is not verdict, reason.cause not in {None, cause}))
 
 
 def in_full(measured: Measured | MeasurementSummary) -> str:

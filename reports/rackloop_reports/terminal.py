@@ -183,7 +183,7 @@ def _details(test: TestSummary, *, is_simulated: bool, everything: bool) -> Iter
 
 def _reasons(test: TestSummary, *, is_simulated: bool) -> Iterator[_Line]:
     """The reason of the verdict, each limit that was not kept on a line of its own."""
-    for place, found in enumerate(reasons(test.verdict, test.reason, test.measurements)):
+    for place, found in enumerate(reasons(test.verdict, test.cause, test.reason, test.measurements)):
         text = found.text if place else _with_cause(test, found.text, is_simulated=is_simulated)
         yield _Line(text, _STYLES[found.verdict], indent=_INDENT)
 

@@ -123,3 +123,17 @@ def test_what_was_missed_in_a_test_that_is_unknown_is_not_said_to_be_why(tmp_pat
     example.finish("a/b", "unknown", "lab", "the pdu is dead;\nsee its page; before that: a.stall: late")
     told = [line.strip() for line in shown(read_run(example.close("unknown", 3))).splitlines()]
     assert told[told.index("a.stall: late") - 1].startswith("lab: the pdu is dead; see its page")
+
+
+def test_the_cause_of_a_test_stands_before_what_it_is_the_cause_of(tmp_path: Path) -> None:
+    """Too few samples are the test's: a machine that was late is not why they are too few."""
+    example = ExampleRun(tmp_path)
+    example.start("a/b", "do it")
+    few = Measured(
+        "a/b", "a.share", {}, "1", 3, "p50", 2.0, None, None, None, {"max": 1.0}, "unknown", "few", [2.0], [3], "test"
+    )
+    example.write(few)
+    example.finish("a/b", "unknown", "harness", "no steady state")
+    run = read_run(example.close("unknown", 3))
+    told = [line.strip() for line in shown(run).splitlines()]
+    assert told[told.index("a.share: few") - 1] == "harness: no steady state"
