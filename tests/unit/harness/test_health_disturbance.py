@@ -204,9 +204,14 @@ def test_a_broken_drive_explains_what_its_fault_breaks_there_and_where_it_is_rea
     assert reached == replace(Disturbed(), broken=reached.broken)
 
 
-@pytest.mark.parametrize("kind", ["media_error", "hang"])
-def test_a_sas_drive_of_qemu_aborts_what_a_fault_fails_and_no_other_drive_may(world: World, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["hang", "slow", "crash_on_remap"])
+def test_a_drive_that_is_silent_has_its_commands_aborted(world: World, kind: str) -> None:
     break_as(world, "drive:d01", kind)
+    assert {"kernel.command_timeout", "kernel.target_error"} <= world.reached.broken[D01]
+
+
+def test_a_sas_drive_of_qemu_aborts_what_a_bad_sector_fails_and_no_other_drive_may(world: World) -> None:
+    break_as(world, "drive:d01", "media_error")
     assert "kernel.target_error" not in world.reached.broken[D01]
     emulate(world, "QEMU QEMU HARDDISK")
     assert "kernel.target_error" in world.reached.broken[D01]
