@@ -20,6 +20,8 @@ from tests.sshd_process import require_sudo, running_sshd
 
 # More than the sessions that sshd serves of one connection.
 MANY = 12
+# The shell stays: of a process that becomes another program the kernel shows no environment for a moment.
+STAYS = ("sh", "-c", "echo on; sleep 1000; exit")
 
 
 @contextmanager
@@ -131,7 +133,7 @@ def test_commands_that_stay_take_no_others_place(streaming: SshHost) -> None:
 def test_commands_that_stay_end_with_their_host(access: SshAccess) -> None:
     working_for = f"staying/{os.getpid()}"
     with SshHost(access, CLOCK, working_for) as host:
-        process = host.start_aside(("sh", "-c", "echo on; exec sleep 1000"))
+        process = host.start_aside(STAYS)
         assert process.read_line(soon()) == "on"
         assert labelled(working_for)
     assert soon().poll(lambda: labelled(working_for), lambda left: not left, every_s=0.02) == []
@@ -142,7 +144,7 @@ def test_commands_that_stay_end_with_their_host(access: SshAccess) -> None:
 def test_they_end_with_their_host(access: SshAccess) -> None:
     working_for = f"ending/{os.getpid()}"
     with SshHost(access, CLOCK, working_for) as host:
-        stream = host.open_stream(("sh", "-c", "echo on; exec sleep 1000"))
+        stream = host.open_stream(STAYS)
         assert read(stream, 3) == b"on\n"
         assert labelled(working_for)
     assert soon().poll(lambda: labelled(working_for), lambda left: not left, every_s=0.02) == []
