@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from subprocess import Popen
 from typing import Any
 
 import pytest
@@ -32,6 +33,23 @@ def two_switches() -> Iterator[list[RunningSwitch]]:
     """Two switches, each with a drive of memory, Gimbal, and a tenant a."""
     with ExitStack() as stack:
         yield [stack.enter_context(running_switch(CONFIG)) for _ in range(2)]
+
+
+@contextmanager
+def reading_from_files(folder: Path) -> Iterator[tuple[list[Path], Popen[str], Iterator[dict[str, Any]]]]:
+    """A blobload that reads what it has loaded, of two drives that are files: these, its process, and its lines."""
+    files = [folder / "one", folder / "two"]
+    with ExitStack() as stack:
+        switches = []
+        for file in files:
+            file.write_bytes(bytes(SIZE_BYTES))
+            drive = {"kind": "file", "path": str(file)}
+            switches.append(stack.enter_context(running_switch(CONFIG | {"drive": drive})))
+        reads = document(switches, mix="c", operations=50_000, progress_every=500)
+        process, lines = stack.enter_context(running(reads))
+        assert next(lines)["event"] == "loaded"
+        next(lines)
+        yield files, process, lines
 
 
 def test_what_is_read_is_what_was_written_on_both_replicas() -> None:
@@ -76,40 +94,20 @@ def test_reads_go_on_and_writes_fail_when_a_switch_is_lost() -> None:
 
 def test_other_bytes_than_were_written_are_found(tmp_path: Path) -> None:
     """Both drives are overwritten behind the back of the database, whose cache is off."""
-    files = [tmp_path / "one", tmp_path / "two"]
-    for file in files:
-        file.write_bytes(bytes(SIZE_BYTES))
-    with ExitStack() as stack:
-        switches = [
-            stack.enter_context(running_switch(CONFIG | {"drive": {"kind": "file", "path": str(file)}}))
-            for file in files
-        ]
-        with running(document(switches, mix="c", operations=50_000, progress_every=500)) as (process, lines):
-            assert next(lines)["event"] == "loaded"
-            next(lines)
-            for file in files:
-                with file.open("r+b") as blocks:
-                    blocks.write(bytes(SIZE_BYTES))
-            *_, result = lines
+    with reading_from_files(tmp_path) as (files, process, lines):
+        for file in files:
+            with file.open("r+b") as blocks:
+                blocks.write(bytes(SIZE_BYTES))
+        *_, result = lines
     assert process.returncode == 1
     assert result["operations"] == 50_000
     assert "is not what was written: it begins as key 0x0, write 0" in result["mismatch"]
 
 
 def test_reads_that_one_drive_fails_are_told_though_another_has_the_bytes(tmp_path: Path) -> None:
-    files = [tmp_path / "one", tmp_path / "two"]
-    for file in files:
-        file.write_bytes(bytes(SIZE_BYTES))
-    with ExitStack() as stack:
-        switches = [
-            stack.enter_context(running_switch(CONFIG | {"drive": {"kind": "file", "path": str(file)}}))
-            for file in files
-        ]
-        with running(document(switches, mix="c", operations=50_000, progress_every=500)) as (process, lines):
-            assert next(lines)["event"] == "loaded"
-            next(lines)
-            os.truncate(files[0], 0)
-            *_, result = lines
+    with reading_from_files(tmp_path) as (files, process, lines):
+        os.truncate(files[0], 0)
+        *_, result = lines
     assert (process.returncode, result["errors"], result["mismatch"]) == (0, 0, None)
     assert [drive["failed"] > 0 for drive in result["drives"]] == [True, False]
 
