@@ -156,14 +156,14 @@ def timed_out(drive: AttachedDrive, offset: int, after_s: float, *, is_write: bo
         yield Message(f"nvme {drive.kernel_name}: I/O 0 QID 1 timeout, aborting", _WARNING)
     else:
         unit = f"sd {drive.hctl}: [{drive.kernel_name}] tag#0"
-        host = "DID_TIME_OUT"
+        result = f"{unit} FAILED Result: hostbyte={{}} driverbyte=DRIVER_OK cmd_age={after_s:.0f}s"
         if drive.transport == "sata":
             yield from _ata_timed_out(drive, is_write=is_write)
-            host = "DID_OK"
-        yield Message(f"{unit} FAILED Result: hostbyte={host} driverbyte=DRIVER_OK cmd_age={after_s:.0f}s")
-        if drive.transport == "sata":
+            yield Message(result.format("DID_OK"))
             yield Message(f"{unit} Sense Key : Aborted Command [current] ")
             yield Message(f"{unit} Add. Sense: No additional sense information")
+        else:
+            yield Message(result.format("DID_TIME_OUT"))
         yield Message(f"{unit} CDB: {_cdb(offset // drive.sector_bytes, 1, is_write=is_write)}")
     yield Message(f"I/O error, {_request(drive, offset, is_write=is_write)}", _ERROR)
 
