@@ -13,10 +13,8 @@ GUARD = "what is written on real drives takes a lease"
 LEASES = "equipment may be controlled from several machines, and its leases are where all of them see them"
 DESCRIBED = "real equipment has addresses, which its description has to give"
 LOAD = "guests share the processors of this machine, and its load makes them late"
-PLAYED = "the addresses of guests are known once they are up"
 #: Files that ask, how often, and why. A file leaves the list, or its number shrinks, with its last question.
 ASKING: Mapping[str, tuple[int, str]] = {
-    "fixtures/rackloop_fixtures/rack/provision.py": (1, PLAYED),
     "fixtures/rackloop_fixtures/session/plan_plugin.py": (2, f"{LEASES}; {LOAD}"),
     "harness/rackloop/lab/_wiring.py": (2, DESCRIBED),
     "harness/rackloop/safety/_destructive_guard.py": (1, GUARD),
