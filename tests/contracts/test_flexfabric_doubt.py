@@ -21,7 +21,7 @@ from rackloop_drivers.fabric.flexfabric import (
     SwitchThread,
     open_flexfabric,
 )
-from tests.contracts.test_flexfabric_recovery import AFTER, BEFORE, CHANGE, connect, install, switch
+from tests.contracts.test_flexfabric_recovery import AFTER, BEFORE, CHANGE, connect, install, rewritten, switch
 from tests.deadlines import CLOCK, soon
 from tests.switch_in_memory import tcp
 from tests.unit.harness.journalled_bench import Bench
@@ -146,3 +146,33 @@ def test_a_trigger_that_is_repeated_without_the_lock_may_have_been_carried_out(m
         with pytest.raises(FabricError, match="heal the rack") as caught:
             fabric.apply(CHANGE, soon())
         assert caught.value.code == 0
+
+
+#: Questions that follow commands in their lines, whole, and with a letter that noise made another.
+SPOILED_BEHIND_A_TRIGGER = {
+    "map": (b":ROUT:MAP? (@", b":ROUT:MAQ? (@"),
+    "error": (b":SYST:ERR?;:ROUT:GEN?;:ROUT:MAP? (@", b":SYST:ERS?;:ROUT:GEN?;:ROUT:MAP? (@"),
+}
+
+
+@pytest.mark.parametrize("spoiled", SPOILED_BEHIND_A_TRIGGER.values(), ids=SPOILED_BEHIND_A_TRIGGER)
+def test_a_spoiled_question_behind_a_trigger_says_nothing_of_the_trigger(spoiled: tuple[bytes, bytes]) -> None:
+    with (
+        switch() as thread,
+        rewritten(tcp(thread), b"", b"", asked=spoiled) as url,
+        closing(FlexFabric(connect(url, answer_within_s=5))) as fabric,
+    ):
+        assert fabric.apply(CHANGE, soon()).generation == 2
+        assert fabric.live_map(soon()) == LiveMap(2, AFTER)
+
+
+def test_a_map_is_saved_though_the_question_behind_it_is_spoiled() -> None:
+    spoiled = b"CONF:SAVE;:SYST:ERR?", b"CONF:SAVE;:SYST:ERS?"
+    with (
+        switch() as thread,
+        rewritten(tcp(thread), b"", b"", asked=spoiled) as url,
+        closing(FlexFabric(connect(url, answer_within_s=5))) as fabric,
+    ):
+        fabric.apply(CHANGE, soon())
+        fabric.save_boot_map(soon())
+        assert fabric.boot_map(soon()) == AFTER

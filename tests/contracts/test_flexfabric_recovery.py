@@ -394,13 +394,18 @@ def test_threads_may_share_a_session(bench: tuple[SwitchThread, FlexFabricSessio
 
 
 @contextmanager
-def rewritten(url: str, old: bytes, new: bytes) -> Iterator[str]:
-    """A line to the switch on which one text of its answers becomes another, as on a wire with a fault."""
+def rewritten(url: str, old: bytes, new: bytes, *, asked: tuple[bytes, bytes] = (b"", b"")) -> Iterator[str]:
+    """A line to the switch on which one text of its answers becomes another, as on a wire with a fault.
+
+    The first text of what is ``asked`` becomes the second on its way to the switch, once.
+    """
     host, _, port = url.removeprefix("tcp://").partition(":")
 
-    def carry(source: socket.socket, sink: socket.socket, old: bytes, new: bytes) -> None:
+    def carry(source: socket.socket, sink: socket.socket, old: bytes, new: bytes, count: int = -1) -> None:
         while data := source.recv(65536):
-            sink.sendall(data.replace(old, new) if old else data)
+            sink.sendall(data.replace(old, new, count) if old else data)
+            if count > 0 and old in data:
+                old = b""
         sink.shutdown(socket.SHUT_WR)
 
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection((host, int(port))) as far:
@@ -408,7 +413,7 @@ def rewritten(url: str, old: bytes, new: bytes) -> Iterator[str]:
         def meet() -> None:
             near, _ = server.accept()
             with near:
-                forth = threading.Thread(target=carry, args=(near, far, b"", b""))
+                forth = threading.Thread(target=carry, args=(near, far, *asked, 1))
                 forth.start()
                 carry(far, near, old, new)
                 forth.join()

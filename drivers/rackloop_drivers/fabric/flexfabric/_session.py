@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from threading import RLock
 from typing import Any, NamedTuple
 
@@ -234,15 +234,23 @@ class FlexFabricSession:
         except ValueError as error:
             self._is_in_step = False
             raise ProtocolError(f"{self._asked(requests)} was answered with {error}; check the line") from None
-        raise self._missing(requests, len(fields), deadline)
+        raise self._missing(requests, fields, deadline)
 
-    def _missing(self, requests: tuple[m.Request, ...], answered: int, deadline: Deadline) -> LabError:
-        """The reason why a query was not answered: what refused it waits in the error queue."""
-        if requests != (m.NextError(),):
+    def _missing(self, requests: tuple[m.Request, ...], fields: list[str], deadline: Deadline) -> LabError:
+        """The reason why a query was not answered: what refused it waits in the error queue.
+
+        Behind a command that changes the switch that says nothing of the command, which may have been carried out: only
+        the answer to the question right behind it does.
+        """
+        acting = next((request for request in requests if isinstance(request, m.Acting)), None)
+        if acting is not None:
+            with suppress(ValueError, IndexError):
+                self._check(acting, codec.parse_answer(m.NextError(), fields[0]))
+        elif requests != (m.NextError(),):
             (error,) = self._ask_once((m.NextError(),), deadline)
             self._check(requests[-1], error)
         self._is_in_step = False
-        return ProtocolError(f"{self._asked(requests)}: only {answered} answers came; check the line")
+        return ProtocolError(f"{self._asked(requests)}: only {len(fields)} answers came; check the line")
 
     def _check(self, command: m.Request, error: QueuedError) -> None:
         if error.number == 0:
