@@ -21,9 +21,10 @@ from rackloop_drivers.fabric.flexfabric import (
     SwitchThread,
     open_flexfabric,
 )
-from tests.contracts.test_flexfabric_recovery import AFTER, BEFORE, CHANGE, connect, install, rewritten, switch
+from tests.contracts.test_flexfabric_recovery import AFTER, BEFORE, CHANGE, connect, install, switch
 from tests.deadlines import CLOCK, soon
 from tests.switch_in_memory import tcp
+from tests.switch_wires import rewritten
 from tests.unit.harness.journalled_bench import Bench
 
 OTHER = PortMap.of([(5, 25)])

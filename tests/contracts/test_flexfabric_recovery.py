@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 import pytest
@@ -38,6 +38,7 @@ from rackloop_drivers.fabric.flexfabric import (
 from rackloop_drivers.fabric.flexfabric._session import HISTORY_LENGTH
 from tests.deadlines import CLOCK, soon
 from tests.switch_in_memory import switch_in_memory, tcp
+from tests.switch_wires import rewritten
 
 BEFORE = PortMap.of([(1, 17), (2, 18), (3, 19)])
 CHANGE = Partial(PortMap.of([(1, 18)]))
@@ -391,37 +392,6 @@ def test_threads_may_share_a_session(bench: tuple[SwitchThread, FlexFabricSessio
         thread.join()
     assert failures == []
     assert FlexFabric(session).generation(soon()) == 41
-
-
-@contextmanager
-def rewritten(url: str, old: bytes, new: bytes, *, asked: tuple[bytes, bytes] = (b"", b"")) -> Iterator[str]:
-    """A line to the switch on which one text of its answers becomes another, as on a wire with a fault.
-
-    The first text of what is ``asked`` becomes the second on its way to the switch, once.
-    """
-    host, _, port = url.removeprefix("tcp://").partition(":")
-
-    def carry(source: socket.socket, sink: socket.socket, old: bytes, new: bytes, count: int = -1) -> None:
-        while data := source.recv(65536):
-            sink.sendall(data.replace(old, new, count) if old else data)
-            if count > 0 and old in data:
-                old = b""
-        sink.shutdown(socket.SHUT_WR)
-
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection((host, int(port))) as far:
-
-        def meet() -> None:
-            near, _ = server.accept()
-            with near:
-                forth = threading.Thread(target=carry, args=(near, far, *asked, 1))
-                forth.start()
-                carry(far, near, old, new)
-                forth.join()
-
-        meeting = threading.Thread(target=meet)
-        meeting.start()
-        yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
-        meeting.join()
 
 
 @pytest.mark.parametrize(

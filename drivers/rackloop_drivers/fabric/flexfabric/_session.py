@@ -20,7 +20,7 @@ from rackloop.errors import (
     ProtocolError,
     StaleGeneration,
 )
-from rackloop_drivers.fabric.flexfabric._transport import Transport, is_serial, open_transport
+from rackloop_drivers.fabric.flexfabric._transport import Transport, is_connected, is_serial, open_transport
 from rackloop_drivers.fabric.flexfabric.dialect import codec
 from rackloop_drivers.fabric.flexfabric.dialect import messages as m
 from rackloop_drivers.fabric.flexfabric.dialect import scpi_errors as refusals
@@ -32,6 +32,7 @@ ANSWER_WITHIN_S = 0.5
 HISTORY_LENGTH = 256
 ATTEMPTS = 4
 _RECONNECT_EVERY_NS = 20_000_000
+_SILENT_ATTEMPTS = 2
 _LONGEST_ANSWER = 1 << 16
 _TAGS = 32
 _TAGGED = tuple((f"*ESE {tag};*ESE?;".encode("ascii"), f"{tag};".encode("ascii")) for tag in range(_TAGS))
@@ -338,10 +339,12 @@ class FlexFabricSession:
                 if not may_reconnect or self._is_closed:
                     raise
                 self.clock.sleep_until_ns(min(deadline.at_ns, self.clock.now_ns() + _RECONNECT_EVERY_NS))
-            except (DeadlineExceeded, ProtocolError):
+            except (DeadlineExceeded, ProtocolError) as error:
                 if attempt == ATTEMPTS or deadline.is_over():
                     raise
                 attempt += 1
+                if may_reconnect and attempt > _SILENT_ATTEMPTS and isinstance(error, DeadlineExceeded):
+                    self._leave_silence()
             else:
                 self._is_in_step, self._gone = True, None
                 return
@@ -373,6 +376,12 @@ class FlexFabricSession:
         self._transport = deadline.retry(
             lambda: open_transport(self.url, deadline, self._baud), NotConnected, every_s=_RECONNECT_EVERY_NS / 1e9
         )
+
+    def _leave_silence(self) -> None:
+        """Have a connection that says nothing be made anew: of one whose switch lost power nothing tells its end."""
+        if self._transport is not None and is_connected(self.url):
+            self._transport.abandon()
+            self._drop()
 
     def _drop(self) -> None:
         self._is_in_step = False

@@ -11,6 +11,7 @@ import math
 import os
 import select
 import socket
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
@@ -22,6 +23,8 @@ from rackloop.errors import BadInput, DeadlineExceeded, NotConnected
 _READ_SIZE = 16384
 _SLICE_S = 0.02
 _LOOKS = 100
+# Closed with it, a socket is reset, and what the other end has not taken yet is lost on both sides.
+_NO_LINGER = struct.pack("ii", 1, 0)
 
 
 class Transport(Protocol):
@@ -37,6 +40,10 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """Let go of the wire; closing twice is no error."""
+        ...
+
+    def abandon(self) -> None:
+        """Let go of a wire that is silent: what was sent by it is lost, where it can be, and not heard late."""
         ...
 
 
@@ -56,10 +63,13 @@ def _mapped(url: str) -> Iterator[None]:
 class DescriptorTransport:
     """A file descriptor that is read and written without blocking longer than asked."""
 
-    def __init__(self, url: str, descriptor: int, close: Callable[[], None]) -> None:
+    def __init__(
+        self, url: str, descriptor: int, close: Callable[[], None], abandon: Callable[[], None] | None = None
+    ) -> None:
         self._url = url
         self._descriptor = descriptor
         self._close = close
+        self._abandon = abandon or close
         os.set_blocking(descriptor, False)
         self._readable = select.poll()
         self._readable.register(descriptor, select.POLLIN)
@@ -111,6 +121,10 @@ class DescriptorTransport:
         """Let go of the wire."""
         self._close()
 
+    def abandon(self) -> None:
+        """Let go of the wire; a socket is reset."""
+        self._abandon()
+
 
 class PortTransport:
     """A pyserial port that has no file descriptor, such as ``rfc2217://``.
@@ -139,6 +153,10 @@ class PortTransport:
         """Let go of the wire."""
         self._port.close()
 
+    def abandon(self) -> None:
+        """Let go of the wire."""
+        self.close()
+
 
 class _Port(Protocol):
     @property
@@ -146,6 +164,11 @@ class _Port(Protocol):
     def read(self, size: int = 1, /) -> bytes: ...
     def write(self, data: bytes, /) -> int | None: ...
     def close(self) -> None: ...
+
+
+def is_connected(url: str) -> bool:
+    """Whether the wire is a connection, of which the other end may know nothing any more; a line is always there."""
+    return "://" in url
 
 
 def is_serial(url: str) -> bool:
@@ -189,4 +212,9 @@ def _open_tcp(url: str, deadline: Deadline) -> Transport:
     with _mapped(url):
         sock = socket.create_connection((host, port), timeout=max(deadline.remaining_s(), 0.001))
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return DescriptorTransport(url, sock.fileno(), sock.close)
+
+    def abandon() -> None:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        sock.close()
+
+    return DescriptorTransport(url, sock.fileno(), sock.close, abandon)
