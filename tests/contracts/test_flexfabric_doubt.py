@@ -10,7 +10,7 @@ import pytest
 
 from rackloop.abilities import LiveMap
 from rackloop.errors import FabricError
-from rackloop.portmap import Full, Open, PortMap
+from rackloop.portmap import Full, Open, Partial, PortMap
 from rackloop.safety.undo import Equipment, journalled
 from rackloop_drivers.fabric.flexfabric import (
     Exchange,
@@ -177,3 +177,29 @@ def test_a_map_is_saved_though_the_question_behind_it_is_spoiled() -> None:
         fabric.apply(CHANGE, soon())
         fabric.save_boot_map(soon())
         assert fabric.boot_map(soon()) == AFTER
+
+
+def test_a_circuit_that_noise_had_opened_with_another_is_named() -> None:
+    spoiled = b"ROUT:OPEN (@1,17)", b"ROUT:OPEN (@1,18)"
+    with (
+        switch() as thread,
+        rewritten(tcp(thread), b"", b"", asked=spoiled) as url,
+        closing(FlexFabric(connect(url, answer_within_s=5))) as fabric,
+    ):
+        with pytest.raises(FabricError, match=r"ports \[2, 18\] did not follow.*the line to the switch") as caught:
+            fabric.apply(Open(frozenset({1, 17})), soon())
+        assert caught.value.code == 0
+        assert fabric.live_map(soon()) == LiveMap(2, PortMap.of([(3, 19)]))
+
+
+@pytest.mark.parametrize("change", [CHANGE, Open(frozenset({1}))], ids=["partial", "open"])
+def test_a_change_that_was_acknowledged_and_not_made_is_an_error(change: Partial | Open) -> None:
+    acknowledged = b'0,"No error";2;', b'0,"No error";1;'
+    with (
+        switch() as thread,
+        rewritten(tcp(thread), *acknowledged) as url,
+        closing(FlexFabric(connect(url, answer_within_s=5))) as fabric,
+    ):
+        with pytest.raises(FabricError, match=r"generation 2 was expected, found 1") as caught:
+            fabric.apply(change, soon())
+        assert caught.value.code == 0

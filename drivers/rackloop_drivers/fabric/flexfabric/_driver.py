@@ -149,7 +149,7 @@ class FlexFabric:
         """Have ``change`` executed by ``command``, which was prepared for the live map ``before``."""
         self._staged = None
         intended = change.after(before.pairs)
-        ports = tuple(sorted(disturbed_ports(before.pairs, intended)))
+        disturbed = tuple(sorted(disturbed_ports(before.pairs, intended)))
         attempt = 1
         lost: LabError | None = None
         commanded_ns = self.session.clock.now_ns()
@@ -162,7 +162,9 @@ class FlexFabric:
                 if lost is None:
                     commanded_ns = self.session.clock.now_ns()
                 was_sent = True
-                sent, answers = self.session.act_once(command, deadline, *_look(ports or None))
+                # No map is read back before ports are opened: one that noise made another has lost its circuit then.
+                ports = None if isinstance(command, m.OpenPorts) else disturbed or None
+                sent, answers = self.session.act_once(command, deadline, *_look(ports))
             except ANSWER_LOST as error:
                 if not was_sent:
                     raise
@@ -233,23 +235,30 @@ class FlexFabric:
         )
 
     def _check_followed(
-        self, intended: PortMap, generation: int, ports: Collection[int], answers: Sequence[Any]
+        self, intended: PortMap, generation: int, ports: Collection[int] | None, answers: Sequence[Any]
     ) -> None:
-        """Compare the ports a change disturbed with what was meant, as of the generation that the change made.
+        """Compare these ports, or all, with what was meant, as of the generation that the change made.
 
         A stuck port acknowledges and stays put.
 
         ``answers`` are those to :func:`_look` behind the trigger. They say nothing where another change followed.
         """
         first, pairs, last = answers
+        if min(first, last) < generation:
+            raise FabricError(
+                f"{self.session.url}: the switch acknowledged a map change, after which generation {generation} was "
+                f"expected, found {min(first, last)}: it was not made, or the line is noisy; bring the rack back to "
+                "its baseline"
+            )
         if not generation == first == last:
             return
-        stuck = sorted(port for port in ports if pairs.peer_of(port) != intended.peer_of(port))
+        compared = disturbed_ports(intended, pairs) if ports is None else ports
+        stuck = sorted(port for port in compared if pairs.peer_of(port) != intended.peer_of(port))
         if stuck:
             raise FabricError(
                 f"{self.session.url}: the switch acknowledged a map change that ports {stuck} did not follow: "
                 f"expected {[intended.peer_of(port) for port in stuck]} at their other ends, found "
-                f"{[pairs.peer_of(port) for port in stuck]}; check these ports"
+                f"{[pairs.peer_of(port) for port in stuck]}; check these ports and the line to the switch"
             )
 
     def port_states(self, ports: Collection[int], deadline: Deadline) -> dict[int, PortState]:
