@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import socket
+import termios
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -221,6 +222,21 @@ def test_a_power_cut_sets_the_power_on_event_of_the_serial_port(switch: SwitchTh
     switch.call(lambda peer: peer.power_cycle())
     os.write(descriptor, b"*ESR?;:ROUT:LOAD?;GEN?\n")
     assert os.read(descriptor, 100) == b"128;(@);2\n"
+    os.close(descriptor)
+
+
+def test_a_serial_port_whose_answers_nobody_read_listens_again_after_a_power_cut(switch: SwitchThread) -> None:
+    descriptor = os.open(serve_pty(switch), os.O_RDWR | os.O_NOCTTY)
+    write_all(descriptor, b";".join([b"*IDN?"] * 9000) + b"\n")
+    # The answer has begun, and there is no room for it all.
+    assert select.select([descriptor], [], [], 20)[0]
+    switch.call(lambda peer: peer.power_cycle())
+    termios.tcflush(descriptor, termios.TCIFLUSH)
+    os.write(descriptor, b"*OPC?\n")
+    heard = b""
+    while not heard.endswith(b"1\n"):
+        assert select.select([descriptor], [], [], 20)[0]
+        heard = (heard + os.read(descriptor, 65536))[-2:]
     os.close(descriptor)
 
 

@@ -173,6 +173,7 @@ class PtyWire:
         self._unsent = b""
         self._loop.remove_writer(self._master)
         self._connection.restart()
+        self._connection.block(is_blocked=False)
 
     def power_on(self) -> None:
         """Listen again."""
