@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import select
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -75,3 +77,32 @@ def forgotten(url: str) -> Iterator[tuple[str, Event]]:
         meeting.join()
         for thread in threads:
             thread.join()
+
+
+@contextmanager
+def terminal_server(tty: str) -> Iterator[str]:
+    """The socket of a terminal server that has the switch on a serial line."""
+
+    def meet(server: socket.socket, line: int) -> None:
+        near, _ = server.accept()
+        with near:
+            answers = Thread(target=bring, args=(line, near))
+            answers.start()
+            while data := near.recv(65536):
+                os.write(line, data)
+            is_over.set()
+            answers.join()
+
+    def bring(line: int, near: socket.socket) -> None:
+        while not is_over.is_set():
+            if select.select([line], [], [], 0.05)[0]:
+                near.sendall(os.read(line, 65536))
+
+    is_over = Event()
+    line = os.open(tty, os.O_RDWR | os.O_NOCTTY)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        meeting = Thread(target=meet, args=(server, line))
+        meeting.start()
+        yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        meeting.join()
+    os.close(line)

@@ -8,6 +8,7 @@ import socket
 import termios
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ from rackloop_drivers.fabric.flexfabric import (
 )
 from tests.deadlines import CLOCK, soon
 from tests.switch_in_memory import switch_in_memory, tcp
+from tests.switch_wires import terminal_server
 
 IDENTITY = "Rackloop,FlexFabric-160,FF000001,1.0"
 
@@ -124,6 +126,20 @@ def test_a_paced_line_carries_a_whole_map(switch: SwitchThread) -> None:
     fabric.apply(Full(whole), soon())
     assert fabric.live_map(soon()).pairs == whole
     session.close()
+
+
+def test_a_slow_line_behind_a_terminal_server_has_the_time_it_takes(switch: SwitchThread) -> None:
+    pairs = PortMap.of((port, port + 80) for port in range(1, 11))
+
+    async def serve(peer: SwitchPeer) -> str:
+        return peer.serve_pty(baud=4800)
+
+    with (
+        terminal_server(switch.call(serve)) as url,
+        closing(FlexFabric(open_flexfabric(url, CLOCK, soon(), answer_within_s=0.2, baud=4800))) as fabric,
+    ):
+        fabric.apply(Full(pairs), soon())
+        assert fabric.live_map(soon()).pairs == pairs
 
 
 def test_the_highest_token_outlives_the_switch(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ class Control(Description):
     serial: SerialDevice | None = None
     """The serial line the switch is on, such as /dev/ttyUSB0; 'auto' lets a simulated lab make a pseudo terminal."""
     baud: Baud = 115_200
-    """The serial line's speed in bits per second, 8N1."""
+    """The serial line's speed in bits per second, 8N1; that of a terminal server's line too."""
 
 
 class FlexFabricDriver(FabricDriver):

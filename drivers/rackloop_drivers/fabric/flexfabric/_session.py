@@ -99,7 +99,8 @@ class FlexFabricSession:
         self._log: deque[tuple[int, bytes, bytes]] = deque(maxlen=HISTORY_LENGTH)
         self._answer_within_s = answer_within_s
         self._baud = baud
-        self._seconds_per_byte = 10 / baud if is_serial(url) else 0.0
+        # Also of a socket, behind which a terminal server may have a serial line.
+        self._seconds_per_byte = 10 / baud
         self._transport: Transport | None = None
         self._is_closed = False
         self._is_in_step = False
@@ -319,7 +320,7 @@ class FlexFabricSession:
 
     def _unanswered(self, line: bytes, heard: bytes) -> LabError:
         asked = f"{self.url}: {_shown(line)}"
-        rate = f" and that the line runs at {self._baud} baud, 8N1, at both ends" if self._seconds_per_byte else ""
+        rate = f" and that the line runs at {self._baud} baud, 8N1, at both ends" if is_serial(self.url) else ""
         if heard:
             return ProtocolError(
                 f"{asked}: expected an answer, found {heard[:40]!r}; check that this is a FlexFabric switch{rate}"
