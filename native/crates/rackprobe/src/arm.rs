@@ -114,7 +114,10 @@ impl Prober {
                 .zip(waited_ns)
                 .map(|(now, before)| now - before);
             match read {
-                Ok(None) => return gave_up(arm, &seen),
+                Ok(None) => {
+                    self.leave_held_read();
+                    return gave_up(arm, &seen);
+                }
                 Ok(Some(done)) => {
                     if self.is_right(arm, &mut seen, &done) {
                         return self.verified(arm, &seen, &done);
@@ -168,6 +171,14 @@ impl Prober {
                 Some(done) if done.id != id => (),
                 done => return Ok(done),
             }
+        }
+    }
+
+    /// Have the next arm open a device anew whose last read is still held: its reads would wait behind that one, which
+    /// may be a drive's that is gone. An export holds reads by itself, for whichever drive comes.
+    fn leave_held_read(&mut self) {
+        if !nbd::uri::NbdUri::is_meant(&self.name) {
+            self.target = None;
         }
     }
 
@@ -281,6 +292,31 @@ mod tests {
         assert_eq!(port.next_look_ns(0, 5_000_000_000), 5_050_000_000);
         let export = prober("nbd+unix:///d01?socket=/run/rackd");
         assert_eq!(export.next_look_ns(0, 3_000_000), 200_000);
+    }
+
+    #[test]
+    fn a_device_whose_read_is_held_at_the_deadline_is_opened_anew() {
+        let folder = std::env::temp_dir().join(format!("rackprobe-held-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        drive_in(&folder, "D1");
+        let name = folder.join("D1");
+        let name = name.to_str().expect("text");
+        let mut prober = Prober::new(name, 0, 200, false, None, Arrivals::default(), None);
+        prober.open_first().expect("it is there");
+
+        // No read completes in the past.
+        let until = Some(std::time::Instant::now() - std::time::Duration::from_secs(1));
+        let patience = Patience { until, spin: false };
+        let mut seen = Seen::default();
+        while prober
+            .read(&mut seen, patience)
+            .expect("it is open")
+            .is_some()
+        {}
+        prober.leave_held_read();
+
+        std::fs::remove_dir_all(&folder).expect("it is there");
+        assert!(prober.target.is_none());
     }
 
     #[test]
