@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -104,6 +105,29 @@ def test_what_is_no_export_or_is_not_there_is_refused(tmp_path: Path) -> None:
         NbdSession(NbdExport(tmp_path / "none.sock", "srv1.p0", MIB), CLOCK)
     with pytest.raises(NotSupported, match="no NBD export"):
         NbdSession(DevicePath(Path("/dev/null")), CLOCK)
+
+
+def test_an_export_that_the_server_has_not_is_not_supported(tmp_path: Path) -> None:
+    with running_rackd(tmp_path) as rackd, pytest.raises(NotSupported, match="nothing"):
+        NbdSession(export(rackd, "nothing"), CLOCK)
+
+
+class _SteppingClock(VirtualClock):
+    """A clock on which a look takes ten seconds."""
+
+    def now_ns(self) -> int:
+        """The virtual time, ten seconds later than when it was last asked for."""
+        self.advance(10)
+        return super().now_ns()
+
+
+def test_a_server_that_does_not_greet_is_not_waited_for_without_end(tmp_path: Path) -> None:
+    path = tmp_path / "silent.sock"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        with pytest.raises(DeadlineExceeded, match=r"its greeting .* was not answered in 5 s"):
+            NbdSession(NbdExport(path, "srv1.p0", MIB), _SteppingClock(), within_s=1)
 
 
 def test_a_session_that_is_closed_lets_a_request_in_flight_go(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from rackloop_drivers.block.nbd_session._way import Way
 _LOOK_MS = 20
 # Enough to keep the other side busy while the next is sent, and little to wait for when one fails.
 _IN_FLIGHT = 8
+# A greeting is no request: however soon those are to be answered, it has this time.
+_GREETS_WITHIN_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -31,9 +33,9 @@ class Request:
 class NbdConnection:
     """One connection to the export that ``way`` leads to: one call at a time, its requests in flight together.
 
-    Each request is answered within ``within_s`` of the answer before it. The way is closed with it. Raises as the way
-    does where it cannot be gone, DeadlineExceeded where nothing answers in time, ToolError where libnbd is not
-    installed.
+    Each request is answered within ``within_s`` of the answer before it, the greeting within 5 s at least. The way is
+    closed with it. Raises as the way does where it cannot be gone, DeadlineExceeded where nothing answers in time,
+    ToolError where libnbd is not installed.
     """
 
     def __init__(self, way: Way, clock: Clock, within_s: float) -> None:
@@ -91,9 +93,10 @@ class NbdConnection:
         if self._handle is None:
             raise ToolError(f"libnbd has no room for a connection: {reason()}")
         self._way.connect(self._library, self._handle)
-        deadline = Deadline.after(self._clock, self._within_s)
+        within_s = max(self._within_s, _GREETS_WITHIN_S)
+        deadline = Deadline.after(self._clock, within_s)
         while self._library.nbd_aio_is_connecting(self._handle) > 0:
-            self._look("its greeting", deadline)
+            self._look("its greeting", deadline, within_s)
         if self._library.nbd_aio_is_ready(self._handle) <= 0:
             raise self._way.lost(reason())
 
@@ -151,12 +154,12 @@ class NbdConnection:
             self._end()
             raise
 
-    def _look(self, what: str, deadline: Deadline) -> None:
-        """Wait a little for an answer."""
+    def _look(self, what: str, deadline: Deadline, within_s: float | None = None) -> None:
+        """Wait a little for an answer, which is to come ``within_s``."""
         if self._is_given_up:
             raise NotConnected(f"{what} at {self.target}: the session was closed meanwhile")
         if deadline.is_over():
-            raise DeadlineExceeded(f"{what} at {self.target} was not answered in {self._within_s:g} s")
+            raise DeadlineExceeded(f"{what} at {self.target} was not answered in {within_s or self._within_s:g} s")
         if self._library.nbd_poll(self._handle, _LOOK_MS) < 0:
             raise self._way.lost(reason())
 

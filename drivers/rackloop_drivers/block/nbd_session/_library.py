@@ -28,7 +28,7 @@ def library() -> Any:
         ) from error
     handle, cookie = ctypes.c_void_p, ctypes.c_int64
     loaded.nbd_create.restype = handle
-    loaded.nbd_connect_uri.argtypes = (handle, ctypes.c_char_p)
+    loaded.nbd_aio_connect_uri.argtypes = (handle, ctypes.c_char_p)
     loaded.nbd_close.argtypes = (handle,)
     loaded.nbd_close.restype = None
     common = (Completion, ctypes.c_uint32)

@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from rackloop.abilities import BlockDevice
 from rackloop.errors import NotConnected, NotSupported, RackloopError
-from rackloop_drivers.block.nbd_session._library import reason
+from rackloop_drivers.block.nbd_session._library import library, reason
 
 
 class Way(Protocol):
@@ -59,15 +59,14 @@ class AddressWay:
         return self._device.size_bytes
 
     def connect(self, library: Any, handle: int) -> None:
-        """Connect and negotiate. Raises NotConnected where nothing answers, NotSupported without such an export."""
-        if library.nbd_connect_uri(handle, self._uri.encode()) < 0:
-            why, is_unknown = reason(), library.nbd_get_errno() == ENOENT
-            if is_unknown and "handshake" in why:
-                raise NotSupported(f"{self._uri}: {why}")
-            raise self.lost(why)
+        """Begin to connect and to negotiate. Raises NotConnected where nothing listens."""
+        if library.nbd_aio_connect_uri(handle, self._uri.encode()) < 0:
+            raise self.lost(reason())
 
     def lost(self, said: str) -> RackloopError:
-        """NotConnected, with what libnbd said."""
+        """NotConnected, with what libnbd said of its last call, or NotSupported where there is no such export."""
+        if "handshake" in said and library().nbd_get_errno() == ENOENT:
+            return NotSupported(f"{self._uri}: {said}")
         return NotConnected(f"{self._uri}: {said}; is the lab up?")
 
     def close(self) -> None:
