@@ -21,7 +21,7 @@ from rackloop_drivers.fabric.flexfabric import (
     SwitchThread,
     open_flexfabric,
 )
-from tests.contracts.test_flexfabric_recovery import AFTER, BEFORE, CHANGE, connect, install, switch
+from tests.contracts.test_flexfabric_recovery import AFTER, BEFORE, CHANGE, WIRES, connect, install, switch
 from tests.deadlines import CLOCK, soon
 from tests.switch_in_memory import tcp
 from tests.switch_wires import rewritten
@@ -89,6 +89,15 @@ def test_a_map_is_saved_though_the_answer_is_lost(trouble: LineFault) -> None:
     with switch() as thread, closing(FlexFabric(connect(tcp(thread)))) as fabric:
         fabric.apply(CHANGE, soon())
         install(thread, LineFaultRule(trouble, match="CONF:SAVE"))
+        fabric.save_boot_map(soon())
+        assert fabric.boot_map(soon()) == AFTER
+
+
+@pytest.mark.parametrize("wire", sorted(WIRES))
+def test_a_switch_that_always_takes_long_to_save_a_map_is_waited_for(wire: str) -> None:
+    with switch() as thread, closing(FlexFabric(connect(WIRES[wire](thread)))) as fabric:
+        fabric.apply(CHANGE, soon())
+        install(thread, LineFaultRule(LineFault.LATE, match="CONF:SAVE", count=None, delay_s=0.3))
         fabric.save_boot_map(soon())
         assert fabric.boot_map(soon()) == AFTER
 

@@ -139,7 +139,7 @@ class FlexFabricSession:
     def ask(self, requests: tuple[m.Request, ...], deadline: Deadline) -> list[Any]:
         """Send requests that are safe to repeat and change nothing; the answers to the queries among them.
 
-        A lost answer is followed by up to three more attempts.
+        A lost answer is followed by up to three more attempts, with twice the time for an answer each.
         """
         return self._until_answered(lambda: self._ask_once(requests, deadline), deadline)
 
@@ -164,17 +164,23 @@ class FlexFabricSession:
         with self._lock:
             attempt = 1
             self._gone = None
-            while True:
-                try:
-                    return once()
-                except ANSWER_LOST:
-                    if attempt == ATTEMPTS or deadline.is_over() or self._is_closed:
+            patient_s = self._answer_within_s
+            try:
+                while True:
+                    try:
+                        return once()
+                    except ANSWER_LOST:
+                        if attempt == ATTEMPTS or deadline.is_over() or self._is_closed:
+                            raise
+                    except FabricError as refusal:
+                        if is_acting and attempt > 1:
+                            raise in_doubt(refusal) from refusal
                         raise
-                except FabricError as refusal:
-                    if is_acting and attempt > 1:
-                        raise in_doubt(refusal) from refusal
-                    raise
-                attempt += 1
+                    attempt += 1
+                    # The switch may be about to answer: one that writes to its memory takes its time each time.
+                    self._answer_within_s *= 2
+            finally:
+                self._answer_within_s = patient_s
 
     def act_once(self, command: m.Request, deadline: Deadline, *then: m.Query[Any]) -> tuple[Sent, list[Any]]:
         """Send a command once; when it was sent, and the answers to the queries that follow it.
