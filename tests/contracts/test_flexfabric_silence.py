@@ -1,12 +1,14 @@
-"""A connection of which the switch knows nothing any more, as after a power loss that no packet told of."""
+"""A switch that is late with every answer, and a connection of which it knows nothing any more."""
 
 from __future__ import annotations
 
 from contextlib import closing
 
+import pytest
+
 from rackloop.abilities import LiveMap
-from rackloop_drivers.fabric.flexfabric import FlexFabric
-from tests.contracts.test_flexfabric_recovery import AFTER, CHANGE, connect, switch
+from rackloop_drivers.fabric.flexfabric import FlexFabric, LineFault, LineFaultRule
+from tests.contracts.test_flexfabric_recovery import AFTER, CHANGE, WIRES, connect, install, switch
 from tests.deadlines import soon
 from tests.switch_in_memory import tcp
 from tests.switch_wires import forgotten
@@ -22,3 +24,12 @@ def test_a_connection_that_the_switch_forgot_is_made_anew() -> None:
         is_lost.set()
         assert fabric.trigger(staged, soon()).generation == 2
         assert fabric.live_map(soon()) == LiveMap(2, AFTER)
+
+
+@pytest.mark.parametrize("wire", sorted(WIRES))
+def test_a_switch_that_is_late_with_every_answer_is_found_and_used(wire: str) -> None:
+    with switch() as thread:
+        install(thread, LineFaultRule(LineFault.LATE, count=None, delay_s=0.15))
+        with closing(FlexFabric(connect(WIRES[wire](thread), answer_within_s=0.1))) as fabric:
+            assert fabric.apply(CHANGE, soon()).generation == 2
+            assert fabric.live_map(soon()) == LiveMap(2, AFTER)

@@ -97,7 +97,8 @@ class FlexFabricSession:
         self.token = token
         self.on_exchange = on_exchange
         self._log: deque[tuple[int, bytes, bytes]] = deque(maxlen=HISTORY_LENGTH)
-        self._answer_within_s = answer_within_s
+        # The time for an answer at a first attempt, and at the one under way.
+        self._first_answer_within_s = self._answer_within_s = answer_within_s
         self._baud = baud
         # Also of a socket, behind which a terminal server may have a serial line.
         self._seconds_per_byte = 10 / baud
@@ -164,7 +165,6 @@ class FlexFabricSession:
         with self._lock:
             attempt = 1
             self._gone = None
-            patient_s = self._answer_within_s
             try:
                 while True:
                     try:
@@ -180,7 +180,7 @@ class FlexFabricSession:
                     # The switch may be about to answer: one that writes to its memory takes its time each time.
                     self._answer_within_s *= 2
             finally:
-                self._answer_within_s = patient_s
+                self._answer_within_s = self._first_answer_within_s
 
     def act_once(self, command: m.Request, deadline: Deadline, *then: m.Query[Any]) -> tuple[Sent, list[Any]]:
         """Send a command once; when it was sent, and the answers to the queries that follow it.
@@ -334,8 +334,16 @@ class FlexFabricSession:
         return DeadlineExceeded(f"{asked}: the switch did not answer in time; check that it has power{rate}")
 
     def _get_in_step(self, deadline: Deadline, *, may_reconnect: bool) -> None:
+        patient_s = self._answer_within_s
+        try:
+            self._introduce_at_last(deadline, may_reconnect=may_reconnect)
+        finally:
+            self._answer_within_s = patient_s
+
+    def _introduce_at_last(self, deadline: Deadline, *, may_reconnect: bool) -> None:
         attempt = 1
         while True:
+            self._answer_within_s = self._first_answer_within_s * 2 ** (attempt - 1)
             if self._gone is not None and deadline.is_over():
                 raise self._gone
             if self._transport is None and may_reconnect and not self._is_closed:
