@@ -12,19 +12,27 @@ from rackloop_drivers.host_tools._fields import Fields
 BOOT_MOUNTS = frozenset({"/", "/boot", "/boot/efi", "/efi", "/usr"})
 """Mounts without which a machine does not come back: the drive that has one is never written."""
 
-# Signatures of what takes a whole device for itself, whether it is assembled now or not.
+# Signatures of what takes a whole device for itself, whether it is assembled now or not. Of a bcachefs of several
+# devices, and of the journal of a file system elsewhere, lsblk knows no mount; of a disk of ASM no holder.
 _MEMBERS = {
+    "DM_integrity": "a device of dm-integrity",
     "LVM1_member": "an LVM physical volume",
     "LVM2_member": "an LVM physical volume",
     "bcache": "a backing or cache device of bcache",
+    "bcachefs": "a device of a bcachefs file system",
     "btrfs": "a device of a Btrfs file system",
     "ceph_bluestore": "a Ceph OSD's device",
     "crypto_LUKS": "an encrypted volume",
     "drbd": "a DRBD backing device",
     "ddf_raid_member": "a RAID member",
     "isw_raid_member": "a RAID member",
+    "jbd": "the journal of an ext4 file system",
     "linux_raid_member": "an md array's member",
     "mpath_member": "a path of a multipath map",
+    "oracleasm": "a disk of Oracle ASM",
+    "stratis": "a device of a Stratis pool",
+    "vdo": "a VDO volume's device",
+    "xfs_external_log": "the log of an XFS file system",
     "zfs_member": "a ZFS pool's member",
 }
 

@@ -301,6 +301,13 @@ def part(**fields: Any) -> dict[str, Any]:
         (disk(fstype="bcache"), ("sda is a backing or cache device of bcache",), False),
         (disk(fstype="drbd"), ("sda is a DRBD backing device",), False),
         (disk(fstype="ceph_bluestore"), ("sda is a Ceph OSD's device",), False),
+        (disk(children=[part(fstype="bcachefs")]), ("sda1 is a device of a bcachefs file system",), False),
+        (disk(children=[part(fstype="jbd")]), ("sda1 is the journal of an ext4 file system",), False),
+        (disk(fstype="xfs_external_log"), ("sda is the log of an XFS file system",), False),
+        (disk(children=[part(fstype="oracleasm")]), ("sda1 is a disk of Oracle ASM",), False),
+        (disk(fstype="stratis"), ("sda is a device of a Stratis pool",), False),
+        (disk(fstype="vdo"), ("sda is a VDO volume's device",), False),
+        (disk(fstype="DM_integrity"), ("sda is a device of dm-integrity",), False),
         (disk(fstype="LVM1_member"), ("sda is an LVM physical volume",), False),
         (
             disk(fstype="silicon_medley_raid_member"),
