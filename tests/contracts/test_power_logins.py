@@ -243,6 +243,9 @@ def test_an_account_that_may_only_look_cannot_switch(make: Made, boxes: PowerBox
         with pytest.raises(LoginRefused, match=r"refused the account operator: it may not POST /redfish/v1/.*"):
             port.turn_off(soon())
     assert port.is_on(soon())
+    box = boxes.redfish_bmc if make is redfish else boxes.redfish_pdu
+    # Each attempt is made with a new session; the one before is given back, as a controller has few.
+    assert len(boxes.loop.call(lambda: box._sessions)) == 1
 
 
 def test_an_account_that_is_no_operator_is_refused(boxes: PowerBoxes, stack: ExitStack) -> None:

@@ -62,13 +62,7 @@ class RedfishService:
     def close(self) -> None:
         """Log out, where the service still answers at once."""
         with self._login.turn():
-            if self._connector is not None and self._session is not None:
-                from sushy.exceptions import SushyError  # type: ignore[import-untyped]
-
-                with suppress(SushyError):
-                    number = self._session.get_session_resource_id()
-                    self._connector.delete(number, timeout=_LOG_OUT_S, allow_reauth=False)
-            self._forget()
+            self._log_out()
 
     def _request(self, method: str, path: str, body: Mapping[str, object] | None, deadline: Deadline) -> Any:
         from sushy.exceptions import AccessError
@@ -84,6 +78,9 @@ class RedfishService:
         except AccessError as error:
             if is_fresh:
                 raise self._may_not(method, path, error) from None
+            if error.status_code == HTTPStatus.FORBIDDEN:
+                # The session is still there, most likely, and a box has few.
+                self._log_out()
         # The session has expired, or the box was restarted.
         self._forget()
         self._log_in(deadline)
@@ -119,6 +116,15 @@ class RedfishService:
             except AccessError as error:
                 raise self._login.refused(_said(error)) from None
         self._connector, self._session = connector, session
+
+    def _log_out(self) -> None:
+        if self._connector is not None and self._session is not None:
+            from sushy.exceptions import SushyError  # type: ignore[import-untyped]
+
+            with suppress(SushyError):
+                number = self._session.get_session_resource_id()
+                self._connector.delete(number, timeout=_LOG_OUT_S, allow_reauth=False)
+        self._forget()
 
     def _forget(self) -> None:
         if self._session is not None:
