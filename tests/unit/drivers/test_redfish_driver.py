@@ -116,6 +116,37 @@ def test_what_is_so_already_is_not_told_again() -> None:
     assert resources.posted == []
 
 
+class ComingUp(Resources):
+    """A server that comes up by itself, and refuses to be turned on meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__(system(PowerState="PoweringOn").resources)
+        self.reads = 0
+
+    def get(self, path: str, deadline: Deadline) -> Mapping[str, Any]:
+        found = super().get(path, deadline)
+        if "PowerState" not in found:
+            return found
+        self.reads += 1
+        return {**found, "PowerState": "PoweringOn" if self.reads < 3 else "On"}
+
+    def post(self, path: str, _body: Mapping[str, object], _deadline: Deadline) -> None:
+        raise LabError(f"{path} answered 400: InvalidOperationForSystemState")
+
+
+def test_a_server_that_comes_up_by_itself_is_waited_for() -> None:
+    server = ComingUp()
+    power(server).turn_on(soon(5, VirtualClock()))
+    assert server.reads == 3
+
+
+def test_a_server_on_its_way_down_is_cut_off() -> None:
+    resources = system(PowerState="PoweringOff")
+    with pytest.raises(DeadlineExceeded):
+        power(resources).turn_off(soon(5, VirtualClock()))
+    assert resources.posted == [("/reset", {"ResetType": "ForceOff"})]
+
+
 def test_several_systems_behind_one_controller_are_not_guessed_among() -> None:
     blades = Resources({"": {"Systems": link("Systems")}, "Systems": members("Systems/A", "Systems/B")})
     with pytest.raises(NotSupported, match="controls 2 systems"):

@@ -167,7 +167,8 @@ def _switch(
 ) -> None:
     """Switch what is not so already, and wait until it reads back; an act that a controller took may be slow."""
     wanted = "On" if on else "Off"
-    if resource.get("PowerState") != wanted:
+    # One that comes up by itself, as after its feed came back, refuses to be turned on. One on its way down is cut off.
+    if resource.get("PowerState") not in ({"On", "PoweringOn"} if on else {"Off"}):
         service.post(action, body, deadline)
     path = _path(resource)
     if not deadline.poll(lambda: service.get(path, deadline).get("PowerState") == wanted, every_s=_POLL_S):
