@@ -120,12 +120,13 @@ class ComingUp(Resources):
     """A server that comes up by itself, and refuses to be turned on meanwhile."""
 
     def __init__(self) -> None:
-        super().__init__(system(PowerState="PoweringOn").resources)
+        super().__init__({})
+        self.resources = system().resources
         self.reads = 0
 
     def get(self, path: str, deadline: Deadline) -> Mapping[str, Any]:
         found = super().get(path, deadline)
-        if "PowerState" not in found:
+        if "Actions" not in found:
             return found
         self.reads += 1
         return {**found, "PowerState": "PoweringOn" if self.reads < 3 else "On"}
