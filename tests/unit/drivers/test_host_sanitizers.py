@@ -199,6 +199,17 @@ def test_how_far_an_ata_sanitize_is(said: Said, state: ErasureState, fraction: f
             erasure.end(later())
 
 
+def test_an_ata_drive_that_took_the_command_and_completed_none_has_not_erased_itself() -> None:
+    idle = ATA_STATUS.format("SD0 Sanitize Idle")
+    done = f"{idle}    Last Sanitize Operation Completed Without Error\n"
+    server = Server({"-I": ok(FLASH), "--sanitize-status": ok(done, idle), "--sanitize-": ok("")})
+    erasure = AtaErasure(Tools(server, "/dev/sdb"))
+    erasure.begin(BLOCK, later(), lambda *_: None)
+    assert erasure.seen(later()).state is ErasureState.OVER
+    with pytest.raises(LabError, match="took the sanitize command, and says that none completed without error"):
+        erasure.seen(later())
+
+
 def nvme_log(sprog: int, status: int, key: str = "status") -> str:
     return json.dumps({"nvme0n1": {"sprog": sprog, "sstat": {"global_erased": 0, key: f"({status}) So it is."}}})
 

@@ -34,6 +34,7 @@ _WHOLE = 0x10000
 _LOOK_S = 1.0
 _ANSWER_S = 30.0
 _IN_FAILURE = "Drive in SD3"
+_SUCCEEDED = "Last Sanitize Operation Completed Without Error"
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class AtaErasure:
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
+        self._has_sanitized = False
 
     def methods(self, deadline: Deadline) -> tuple[SanitizeMethod, ...]:
         """The methods that ``hdparm -I`` tells of."""
@@ -102,6 +104,7 @@ class AtaErasure:
         if method in drive.sanitizes:
             _, options = _COMMANDS[method]
             self._tools.run("hdparm", "--yes-i-know-what-i-am-doing", *options, deadline=deadline)
+            self._has_sanitized = True
             return
         self._require_open(drive)
         self._security("--security-set-pass", deadline)
@@ -111,7 +114,10 @@ class AtaErasure:
             self._security("--security-disable", deadline)
 
     def seen(self, deadline: Deadline) -> ErasureSeen:
-        """The sanitize status; without that feature set, whether a password is left."""
+        """The sanitize status; without that feature set, whether a password is left.
+
+        Raises LabError where the drive took the command of :meth:`begin`, and neither is at it nor completed it.
+        """
         drive = self._look(deadline)
         if "enabled" in drive.security or "locked" in drive.security:
             return ErasureSeen(ErasureState.LOCKED)
@@ -129,6 +135,11 @@ class AtaErasure:
                 raw=completed.stdout,
             )
         if state[1] != "2":
+            if self._has_sanitized and _SUCCEEDED not in completed.stdout:
+                raise LabError(
+                    f"{self._tools.where}: the drive took the sanitize command, and says that none completed without "
+                    "error"
+                )
             return ErasureSeen(ErasureState.OVER)
         done = _PROGRESS.search(completed.stdout)
         return ErasureSeen(ErasureState.UNDER_WAY, (int(done[1], 16) + 1) / _WHOLE if done else None)
