@@ -135,6 +135,25 @@ def test_ata_attributes_and_phy_events_are_counted_under_one_name_whoever_made_t
     assert {**expected, "acme_magic": 7, "phy_resets": 8}.items() <= sata.counters.items()
 
 
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("Reallocate_NAND_Blk_Cnt", "reallocated_sectors"),
+        ("Reallocated_Block_Count", "reallocated_sectors"),
+        ("Later_Bad_Block", "reallocated_sectors"),
+        ("Reported_UE_Counts", "uncorrectable_errors"),
+        ("Total_Unc_NAND_Reads", "uncorrectable_errors"),
+        ("Pending_Sector_Count", "pending_sectors"),
+        ("Unexpected_Power_Loss_Count", "unsafe_shutdowns"),
+        ("POR_Recovery_Count", "unsafe_shutdowns"),
+    ],
+)
+def test_flash_drives_have_names_of_their_own_for_what_health_looks_at(theirs: str, ours: str) -> None:
+    table = {"table": [attribute(theirs, 3)]}
+    _, sata, _ = surveyed(changed("smartctl sdb", ata_smart_attributes=table)).drives
+    assert sata.counters[ours] == 3
+
+
 @pytest.mark.parametrize("log", ["summary", "extended"])
 def test_entries_of_either_ata_error_log_are_counted(log: str) -> None:
     _, sata, _ = surveyed(changed("smartctl sdb", ata_smart_error_log={log: {"revision": 1, "count": 3}})).drives
