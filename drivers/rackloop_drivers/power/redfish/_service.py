@@ -65,7 +65,7 @@ class RedfishService:
             self._log_out()
 
     def _request(self, method: str, path: str, body: Mapping[str, object] | None, deadline: Deadline) -> Any:
-        from sushy.exceptions import AccessError
+        from sushy.exceptions import AccessError  # type: ignore[import-untyped]
 
         if urlsplit(path).netloc and not path.startswith(f"{self.url}/"):
             # Whoever answers there would be sent the session's token.
@@ -119,7 +119,7 @@ class RedfishService:
 
     def _log_out(self) -> None:
         if self._connector is not None and self._session is not None:
-            from sushy.exceptions import SushyError  # type: ignore[import-untyped]
+            from sushy.exceptions import SushyError
 
             with suppress(SushyError):
                 number = self._session.get_session_resource_id()
