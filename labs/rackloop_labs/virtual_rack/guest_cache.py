@@ -1,4 +1,4 @@
-"""The cache of guests: images by the digest of their recipe, and guests that were booted once and saved."""
+"""The cache of guests: images by the digest of all they are made from, and guests that were booted once and saved."""
 
 from __future__ import annotations
 
@@ -18,7 +18,20 @@ from typing import Any
 from rackloop.clock import Clock
 from rackloop.errors import BadInput, LabError
 from rackloop.lab import state_root
-from rackloop_labs.virtual_rack.image import DISK, INITRD, KERNEL, MEMORY, PACKAGES, PARTS, STATE, Say, build_image
+from rackloop_labs.virtual_rack.image import (
+    DISK,
+    INITRD,
+    KERNEL,
+    MEMORY,
+    PACKAGES,
+    PARTS,
+    STATE,
+    Say,
+    build_image,
+    digest,
+    image_digest,
+    making_of,
+)
 from rackloop_labs.virtual_rack.prerequisites import (
     qemu_version,
     require_memory,
@@ -62,11 +75,14 @@ class GuestCache:
     @property
     def image(self) -> Path:
         """The folder of the image."""
-        return self._root / f"image-{self.recipe.image_digest}"
+        return self._root / f"image-{self._image_digest}"
 
     def booted(self) -> Path:
-        """The folder of the guest that this version of QEMU booted."""
-        return self._root / f"booted-{self.recipe.booted_digest(f'{_SCHEMA} {qemu_version()}')}"
+        """The folder of the guest that this version of QEMU booted from the image, on a machine that is the same."""
+        from rackloop_labs.virtual_rack.machine import MachineFiles, machine_arguments
+
+        machine = machine_arguments(self.recipe, MachineFiles(Path(), Path("console")), is_resumed=False)
+        return self._root / f"booted-{digest([self._image_digest, _SCHEMA, qemu_version(), machine])}"
 
     def require(self, lab: str) -> SavedGuest:
         """The saved guest. Raises BadInput where a program is missing, LabError where the guest was not built."""
@@ -94,6 +110,10 @@ class GuestCache:
                 self._require_image(say)
                 self._boot(folder, say)
         return self._saved(folder), True
+
+    @property
+    def _image_digest(self) -> str:
+        return image_digest(self.recipe, making_of(self.recipe))
 
     @property
     def _has_image(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import shlex
@@ -10,6 +12,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 from rackloop.clock import Clock
@@ -50,21 +53,44 @@ def build_image(recipe: GuestRecipe, folder: Path, clock: Clock, say: Say) -> No
         for stage, files in {"early": recipe.early_files, "late": recipe.files}.items():
             _write(work / stage, files)
         _write(work, {"finish": _finish(recipe)})
-        argv = [
-            *(found("mmdebstrap") or "mmdebstrap", "--format=null", "--variant=apt", "--components=main"),
-            *("--architectures=amd64", f"--include={','.join(recipe.packages)}"),
-            *(f"--dpkgopt=path-exclude=/usr/share/{what}/*" for what in ("doc", "info", "locale", "man")),
-            *(f"--dpkgopt=path-exclude={path}" for path in recipe.left_out),
-            f'--essential-hook=cp -r {shlex.quote(str(work))}/early/. "$1"',
-            f'--customize-hook=cp -r {shlex.quote(str(work))}/late/. "$1"',
-            f'--customize-hook=sh {shlex.quote(str(work))}/finish "$1"',
-            *(recipe.suite, "/dev/null"),
-        ]
+        program = found("mmdebstrap") or "mmdebstrap"
         with _unpacking(folder) as out:
-            _run(argv, recipe, out, work, clock, say)
+            _run([program, *_arguments(recipe, work)], recipe, out, work, clock, say)
     missing = [part for part in PARTS if not (folder / part).exists()]
     if missing:
         raise LabError(f"mmdebstrap made no {', '.join(missing)}; build it again with an empty cache")
+
+
+def making_of(recipe: GuestRecipe) -> str:
+    """All that is done to make an image, but for what the recipe's files do themselves."""
+    return "\n".join((*_arguments(recipe, Path("work")), _finish(recipe)))
+
+
+def image_digest(recipe: GuestRecipe, making: str) -> str:
+    """The digest of what an image is made from, and of its ``making``; the machine that boots it is no part of it."""
+    parts = asdict(recipe)
+    for of_the_machine in ("memory_mib", "slots", "append"):
+        del parts[of_the_machine]
+    return digest([parts, making])
+
+
+def digest(parts: object) -> str:
+    """A name, 16 hexadecimal digits, for what is made from these parts, which JSON can hold."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _arguments(recipe: GuestRecipe, work: Path) -> list[str]:
+    """The arguments of mmdebstrap, to make the root file system with what stands in ``work``."""
+    return [
+        *("--format=null", "--variant=apt", "--components=main"),
+        *("--architectures=amd64", f"--include={','.join(recipe.packages)}"),
+        *(f"--dpkgopt=path-exclude=/usr/share/{what}/*" for what in ("doc", "info", "locale", "man")),
+        *(f"--dpkgopt=path-exclude={path}" for path in recipe.left_out),
+        f'--essential-hook=cp -r {shlex.quote(str(work))}/early/. "$1"',
+        f'--customize-hook=cp -r {shlex.quote(str(work))}/late/. "$1"',
+        f'--customize-hook=sh {shlex.quote(str(work))}/finish "$1"',
+        *(recipe.suite, "/dev/null"),
+    ]
 
 
 def _finish(recipe: GuestRecipe) -> str:

@@ -1,11 +1,9 @@
-"""The recipe of a guest: its packages, its files and its machine; what is built from it is kept under its digest."""
+"""The recipe of a guest: its packages, its files and its machine."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 AGENT_PORT = "rackloop"
 """The virtio-serial port by which a guest is told who it is."""
@@ -198,19 +196,3 @@ class GuestRecipe:
         "root=/dev/vda ro console=ttyS0,115200 quiet panic=1 net.ifnames=1 systemd.show_status=0 fsck.mode=skip "
         "cryptomgr.notests 8250.nr_uarts=1 nr_cpus=1"
     )
-
-    @property
-    def image_digest(self) -> str:
-        """The digest of what the image is made from; the machine that boots it is no part of it."""
-        parts = asdict(self)
-        for of_the_machine in ("memory_mib", "slots", "append"):
-            del parts[of_the_machine]
-        return _digest(parts)
-
-    def booted_digest(self, machine: str) -> str:
-        """The digest of a guest that was booted from the image and saved, by this ``machine``."""
-        return _digest([asdict(self), machine])
-
-
-def _digest(parts: object) -> str:
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]

@@ -17,7 +17,7 @@ from rackloop_labs.ssh_access import ssh_accesses
 from rackloop_labs.virtual import VirtualLab
 from rackloop_labs.virtual_rack.described_rack import as_equipment, not_virtual, rehearsal
 from rackloop_labs.virtual_rack.guest_cache import GuestCache
-from rackloop_labs.virtual_rack.image import build_image
+from rackloop_labs.virtual_rack.image import build_image, image_digest, making_of
 from rackloop_labs.virtual_rack.machine import MachineFiles, machine_arguments
 from rackloop_labs.virtual_rack.prerequisites import (
     require_memory,
@@ -215,12 +215,30 @@ def test_guests_that_are_not_built_are_not_brought_up(tmp_path: Path) -> None:
         cache.require("virtual")
 
 
-def test_another_recipe_is_another_image_and_another_machine_another_guest() -> None:
+def test_another_recipe_is_another_image_and_another_machine_another_guest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cached(recipe: GuestRecipe, version: str = "7.2") -> GuestCache:
+        emulator = tmp_path / "qemu-system-x86_64"
+        emulator.write_text(f"#!/bin/sh\necho QEMU emulator version {version}\n")
+        emulator.chmod(0o755)
+        return GuestCache(VirtualClock(), recipe, tmp_path)
+
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     recipe, larger = GuestRecipe(), GuestRecipe(memory_mib=768)
-    assert recipe.image_digest == larger.image_digest
-    assert GuestRecipe(packages=("fio",)).image_digest != recipe.image_digest
-    assert recipe.booted_digest("7.2") != larger.booted_digest("7.2")
-    assert recipe.booted_digest("7.2") != recipe.booted_digest("8.0")
+    assert cached(recipe).image == cached(larger).image
+    assert cached(GuestRecipe(packages=("fio",))).image != cached(recipe).image
+    folders = [cached(recipe).booted(), cached(larger).booted(), cached(recipe, "8.0").booted()]
+    assert len(set(folders)) == 3
+
+
+def test_an_image_that_is_made_otherwise_is_another() -> None:
+    recipe = GuestRecipe()
+    making = making_of(recipe)
+    assert all(part in making for part in ("--variant=apt", "mkfs.ext4", "apt-get download", recipe.masked[0]))
+    assert image_digest(recipe, making) != image_digest(recipe, making.replace("mkfs.ext4 -q", "mkfs.ext4"))
+    cache = GuestCache(VirtualClock(), recipe, Path("guests"))
+    assert cache.image == Path(f"guests/image-{image_digest(recipe, making)}")
 
 
 def test_a_guest_that_is_resumed_leaves_what_was_saved_as_it_is(tmp_path: Path) -> None:
