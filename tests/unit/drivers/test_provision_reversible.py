@@ -348,3 +348,17 @@ def test_what_was_offered_before_its_file_changed_is_offered_no_more(tmp_path: P
     assert [path.name for path in (configfs / "subsystems").iterdir()] == ["nqn.a"]
     service.stop()
     assert not started.exists()
+
+
+def test_of_an_offer_that_cannot_be_made_whole_nothing_is_left(tmp_path: Path) -> None:
+    """systemd would not stop what did not start, and an undo could not remove the kernel modules below it."""
+    configfs, file, started = tmp_path / "nvmet", tmp_path / "nvmet.json", tmp_path / "started.json"
+    said = {"subsystem": "nqn.a", "devices": ["/dev/a"], "hosts": ["nqn.h"], "address": "127.0.0.1", "port": 4420}
+    file.write_text(json.dumps(said))
+    # A setting that is refused.
+    (configfs / "ports" / "4420" / "addr_trsvcid").mkdir(parents=True)
+    service = NVMET.Service(file, configfs, started, shutil.rmtree)
+    with pytest.raises(IsADirectoryError):
+        service.start()
+    assert [path.name for kind in ("subsystems", "ports", "hosts") for path in (configfs / kind).iterdir()] == []
+    assert not started.exists()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,13 @@ class Service:
         fresh = self._started.with_suffix(".new")
         fresh.write_text(self._file.read_text())
         fresh.replace(self._started)
-        self._told(self._started).start()
+        try:
+            self._told(self._started).start()
+        except OSError:
+            # systemd stops no service that did not start, and the modules of what is left in configfs stay in use.
+            with suppress(OSError):
+                self.stop()
+            raise
 
     def stop(self) -> None:
         """Offer nothing of what was started."""
