@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from importlib import import_module
 from pathlib import Path
@@ -362,3 +364,20 @@ def test_of_an_offer_that_cannot_be_made_whole_nothing_is_left(tmp_path: Path) -
         service.start()
     assert [path.name for kind in ("subsystems", "ports", "hosts") for path in (configfs / kind).iterdir()] == []
     assert not started.exists()
+
+
+def test_ports_and_hosts_that_another_subsystem_uses_stay(tmp_path: Path) -> None:
+    said = {"subsystem": "nqn.a", "devices": ["/dev/a"], "hosts": ["nqn.h"], "address": "127.0.0.1", "port": 4420}
+    used = {tmp_path / "hosts" / "nqn.h": errno.EBUSY, tmp_path / "ports" / "4420": errno.ENOTEMPTY}
+
+    def remove(folder: Path) -> None:
+        if folder in used:
+            raise OSError(used[folder], os.strerror(used[folder]))
+        shutil.rmtree(folder)
+
+    offer = NVMET.Offer(tmp_path, said, remove)
+    offer.start()
+    offer.stop()
+    assert list((tmp_path / "subsystems").iterdir()) == []
+    assert list((tmp_path / "ports" / "4420" / "subsystems").iterdir()) == []
+    assert all(folder.is_dir() for folder in used)

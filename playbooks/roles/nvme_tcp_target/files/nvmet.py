@@ -6,6 +6,7 @@ nvmet start|stop FILE
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
 from collections.abc import Callable
@@ -44,15 +45,25 @@ class Offer:
         _join(self.port / "subsystems" / self.subsystem.name, self.subsystem)
 
     def stop(self) -> None:
-        """Part the two first, then take away the port, the namespaces, the hosts and the subsystem."""
+        """Part the two first, then take away the port, the namespaces, the hosts and the subsystem.
+
+        A port or a host that another subsystem uses stays.
+        """
         (self.port / "subsystems" / self.subsystem.name).unlink(missing_ok=True)
-        self._remove(self.port)
+        self._remove_unused(self.port)
         for allowed in _inside(self.subsystem / "allowed_hosts"):
             allowed.unlink()
-            self._remove(self.hosts / allowed.name)
+            self._remove_unused(self.hosts / allowed.name)
         for namespace in _inside(self.subsystem / "namespaces"):
             self._remove(namespace)
         self._remove(self.subsystem)
+
+    def _remove_unused(self, folder: Path) -> None:
+        try:
+            self._remove(folder)
+        except OSError as error:
+            if error.errno not in {errno.EBUSY, errno.ENOTEMPTY}:
+                raise
 
     def _remove(self, folder: Path) -> None:
         if folder.is_dir():
