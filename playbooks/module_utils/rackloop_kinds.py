@@ -192,19 +192,27 @@ class _Offloads:
         long_name = _FEATURES.get(feature, feature)
         if long_name not in shown:
             raise Refused(f"{link} knows no feature {long_name}")
-        return None if shown[long_name]["fixed"] else bool(shown[long_name]["active"])
+        return None if shown[long_name].get("fixed") else bool(shown[long_name]["active"])
 
     def put(self, name: str, state: Any) -> None:
         link, feature = name.split()
         run("ethtool", "--features", link, feature, "on" if state else "off")
 
 
-# ethtool's short names switch several features at once; each is told by one that knows whether it is fixed.
+# ethtool's short names switch several features at once; each is told by one that knows whether it is fixed, but for
+# checksums of what is sent, of which a link has one kind or another.
 _FEATURES = {
+    "rx": "rx-checksumming",
+    "tx": "tx-checksumming",
+    "sg": "tx-scatter-gather",
     "tso": "tx-tcp-segmentation",
     "gso": "generic-segmentation-offload",
     "gro": "generic-receive-offload",
     "lro": "large-receive-offload",
+    "rxvlan": "rx-vlan-offload",
+    "txvlan": "tx-vlan-offload",
+    "ntuple": "ntuple-filters",
+    "rxhash": "receive-hashing",
 }
 
 

@@ -299,6 +299,26 @@ def test_offloads_are_switched_where_they_can_be(host: Host) -> None:
         host.make(offload_links=["eth9"], offloads={"nosuch": True})
 
 
+def test_offloads_have_the_short_names_of_ethtool(host: Host) -> None:
+    host.program("ethtool", ETHTOOL)
+    named = {
+        "rx": "rx-checksumming",
+        "tx": "tx-checksumming",
+        "sg": "tx-scatter-gather",
+        "gso": "generic-segmentation-offload",
+        "gro": "generic-receive-offload",
+        "rxvlan": "rx-vlan-offload",
+        "txvlan": "tx-vlan-offload",
+        "ntuple": "ntuple-filters",
+        "rxhash": "receive-hashing",
+    }
+    # Of the several kinds of checksums together ethtool does not say whether they are fixed.
+    features = {name: {"active": True, "fixed": None if short == "tx" else False} for short, name in named.items()}
+    (host.folder / "features").write_text(json.dumps([features]))
+    changes = host.make(offload_links=["eth9"], offloads=dict.fromkeys(named, False))
+    assert changes == [f"offload eth9 {short}" for short in named]
+
+
 def test_a_program_that_fails_or_is_missing_is_named(host: Host) -> None:
     with pytest.raises(KEPT.Refused, match=r"modprobe( is not installed| no_such_module: )"):
         host.make(modules=["no_such_module"])
