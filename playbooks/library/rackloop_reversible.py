@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule  # type: ignore[import-untyped]
+from ansible.module_utils.parsing.convert_bool import boolean  # type: ignore[import-untyped]
 from ansible.module_utils.rackloop_kinds import KINDS, Gone, Refused, run
 
 DOCUMENTATION = r"""
@@ -201,13 +202,21 @@ def wanted(params: dict[str, Any], kinds: Mapping[str, Any]) -> Iterator[tuple[s
         yield "mtu", link, int(mtu)
     for link in params["offload_links"]:
         for feature, is_on in params["offloads"].items():
-            yield "offload", f"{link} {feature}", bool(is_on)
+            yield "offload", f"{link} {feature}", _boolean(feature, is_on)
     cpus = params["interrupt_cpus"]
     for link in params["interrupt_links"] if cpus else ():
         for number, name in enumerate(kinds["interrupt"].names(link)):
             yield "interrupt", name, str(cpus[number % len(cpus)])
     for unit in params["units"]:
         yield "unit", unit["name"], {"enabled": unit["runs"], "active": unit["runs"]}
+
+
+def _boolean(name: str, said: Any) -> bool:
+    """A value as Ansible takes one to be true or false: of a plan's file, ``off`` comes as text."""
+    try:
+        return bool(boolean(said))
+    except TypeError:
+        raise Refused(f"{name} is {said!r}; write true or false") from None
 
 
 def make(params: dict[str, Any], record: Record, *, only_say: bool, kinds: Mapping[str, Any] = KINDS) -> list[str]:

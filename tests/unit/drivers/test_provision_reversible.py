@@ -319,6 +319,18 @@ def test_offloads_have_the_short_names_of_ethtool(host: Host) -> None:
     assert changes == [f"offload eth9 {short}" for short in named]
 
 
+def test_an_offload_that_is_off_by_a_word_is_switched_off(host: Host) -> None:
+    """A plan's file makes true and false alone no text."""
+    host.program("ethtool", ETHTOOL)
+    features = {"large-receive-offload": {"active": True, "fixed": False}}
+    (host.folder / "features").write_text(json.dumps([features]))
+    assert host.make(offload_links=["eth9"], offloads={"lro": "off"}) == ["offload eth9 lro"]
+    assert (host.folder / "calls").read_text() == "--features eth9 lro off\n"
+    assert host.make(offload_links=["eth9"], offloads={"lro": "yes"}) == []
+    with pytest.raises(KEPT.Refused, match="lro is 'of'; write true or false"):
+        host.make(offload_links=["eth9"], offloads={"lro": "of"})
+
+
 def test_a_program_that_fails_or_is_missing_is_named(host: Host) -> None:
     with pytest.raises(KEPT.Refused, match=r"modprobe( is not installed| no_such_module: )"):
         host.make(modules=["no_such_module"])
