@@ -98,6 +98,16 @@ def test_tests_are_listed_with_what_they_declare(mine: Path, capsys: pytest.Capt
     assert all(test["purpose"] and test["time_class"] for test in shipped.values())
 
 
+@pytest.mark.parametrize(("written", "listed"), [("None", "None"), ('"fio"', "fio"), ("{[]: 1}", "")])
+def test_a_declaration_that_a_run_refuses_is_listed(
+    written: str, listed: str, mine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = mine / "a" / "test_it.py"
+    file.write_text(TEST.replace('["fio"]', written))
+    tests.run(mine, as_json=False)
+    assert rows(capsys)[1] == ["a/it", "seconds", listed, "do it"]
+
+
 def test_a_test_is_shown_with_parameters_measures_and_limits(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tests.show("a/it", mine, as_json=False)
     shown = rows(capsys)

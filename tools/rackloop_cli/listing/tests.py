@@ -71,9 +71,12 @@ def _declaration(path: Path) -> dict[str, Any]:
             for keyword in call.keywords:
                 try:
                     found[str(keyword.arg)] = ast.literal_eval(keyword.value)
-                except ValueError:
+                except (ValueError, TypeError):
                     continue
             break
+    # One that a run refuses is listed all the same.
+    requires = found["requires"]
+    found["requires"] = list(map(str, requires)) if isinstance(requires, list | tuple) else [str(requires)]
     return found
 
 
