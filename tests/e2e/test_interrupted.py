@@ -84,6 +84,8 @@ def test_interrupted_workers_leave_nothing(rackloop: CommandLine, stop: Callable
     rackloop.wait_until_deserted()
     assert results.of_kind("run.finished")[0].interrupted
     assert results.tests()["fabric/identity::identity"]["verdict"] == "unknown"
+    said = ended.out + ended.err + (results.directory / "events.jsonl").read_text()
+    assert "did not end in time" not in said
 
 
 @pytest.mark.parametrize("moment", ["pytest_configure", "pytest_sessionstart"])
