@@ -1,7 +1,6 @@
 """Quantities as people write them, ``2 ms`` or ``8 GiB``, and as the code holds them: SI base units.
 
-The units in use are ``s``, ``B``, ``B/s`` and ``1`` (a count or a ratio). Prefixes are the SI ones (``280 MB/s``) and
-the binary ones of IEC 80000-13 (``4 KiB``).
+Units in use are ``s``, ``B``, ``B/s``, ``1/s`` and ``1``, a count or ratio; prefixes those of SI and IEC 80000-13.
 """
 
 from __future__ import annotations
@@ -15,12 +14,14 @@ INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 NUMBER = re.compile(r"[+-]?(?:[0-9]{1,18}(?:\.[0-9]{0,18})?|\.[0-9]{1,18})(?:[eE][+-]?[0-9]{1,3})?")
 """A whole number, or one with a fraction or an exponent."""
 
-_EXAMPLES = {"s": "2 ms", "B": "8 GiB", "B/s": "280 MB/s", "1": "0.95 or 95 %"}
+_EXAMPLES = {"s": "2 ms", "B": "8 GiB", "B/s": "280 MB/s", "1/s": "5 k/s", "1": "0.95 or 95 %"}
 _LONG_TIMES = {"min": 60, "h": 3600}
 _LONG_TIME = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*(min|h)")
 # Quantity leaves commas out, by which 1,5 s would be 15 s, and reads names and remarks: x = 5 s -- y.
 _NOT_READ = re.compile("[,_=]|--")
 _LONGEST_TEXT = 64
+# In place of a unit that begins with a digit or a stroke, as in 5 1/s or 5 k/s: Quantity does not read those.
+_STAND_IN = "Hz"
 _QUANTILE = re.compile(r"p([0-9]{1,2}(?:\.[0-9]{1,6})?)")
 
 
@@ -28,8 +29,7 @@ _QUANTILE = re.compile(r"p([0-9]{1,2}(?:\.[0-9]{1,6})?)")
 def parse_quantity(text: str, unit: str) -> float:
     """The value of ``text`` in ``unit``, an SI base unit: ``parse_quantity("2 ms", "s") == 0.002``.
 
-    Times may also be given in ``min`` and ``h``, ratios in ``%``. Raises ``ValueError`` with a sentence part that says
-    what was expected and found, where ``text`` is no such quantity, is negative or is not finite.
+    Times may be in ``min`` and ``h`` too, ratios in ``%``. Raises ValueError with what was expected and found instead.
     """
     from quantiphy import QuantiPhyError, Quantity
 
@@ -40,16 +40,16 @@ def parse_quantity(text: str, unit: str) -> float:
     # "min" would otherwise be read as milli-inches.
     if unit == "s" and (long_time := _LONG_TIME.fullmatch(stripped)):
         return float(long_time[1]) * _LONG_TIMES[long_time[2]]
+    if is_rate := unit.startswith("1/") and stripped.endswith(unit[1:]):
+        stripped = re.sub(r"(?<=[^0-9.])1$", "", stripped.removesuffix(unit[1:])) + _STAND_IN
     try:
         quantity = Quantity(_NOT_READ.sub("?", stripped), binary=True)
     except QuantiPhyError:
         raise ValueError(f"{expected}, found {text!r}") from None
-    value = float(quantity)
+    value, found_unit = float(quantity), quantity.units
     if unit == "1":
-        value, found_unit = (value / 100, "1") if quantity.units == "%" else (value, quantity.units or "1")
-    else:
-        found_unit = quantity.units
-    if found_unit != unit:
+        value, found_unit = (value / 100, "1") if found_unit == "%" else (value, found_unit or "1")
+    if found_unit != (_STAND_IN if is_rate else unit):
         raise ValueError(f"{expected}, found {text!r}" + ("" if found_unit else ", which has no unit"))
     if not math.isfinite(value) or value < 0:
         raise ValueError(f"{expected}, finite and not negative, found {text!r}")
@@ -71,12 +71,12 @@ def quantile_of(text: str) -> float | None:
 
 
 def format_quantity(value: float, unit: str) -> str:
-    """``value`` in SI base units for people: ``1.23 ms``, ``8 GiB``, ``280 MB/s``, ``0.95``; counts in full."""
+    """``value`` in SI base units for people: ``1.23 ms``, ``8 GiB``, ``5 k/s``, ``0.95``; counts in full."""
     from quantiphy import Quantity
 
     if unit == "1":
         return f"{value:,.0f}" if float(value).is_integer() else f"{value:.3g}"
-    quantity = Quantity(value, unit)
+    quantity = Quantity(value, unit[unit.startswith("1/") :])
     return quantity.binary(prec=2) if unit == "B" else quantity.render(prec=2)
 
 

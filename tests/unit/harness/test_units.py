@@ -27,6 +27,10 @@ from rackloop.units import counted, format_quantity, parse_quantity, parse_size,
         ("0.95", "1", 0.95),
         ("0", "1", 0.0),
         ("20 kIOPS", "IOPS", 20_000.0),
+        ("20 1/s", "1/s", 20.0),
+        ("20 k1/s", "1/s", 20_000.0),
+        ("20 k/s", "1/s", 20_000.0),
+        ("21/s", "1/s", 21.0),
     ],
 )
 def test_a_quantity_is_read_in_base_units(text: str, unit: str, value: float) -> None:
@@ -55,6 +59,9 @@ def test_a_quantity_is_read_in_base_units(text: str, unit: str, value: float) ->
         ("x = 5 s", "s", "found 'x = 5 s'"),
         ("5 s -- so", "s", "found '5 s -- so'"),
         ("", "B", "found ''"),
+        ("5 Hz", "1/s", "such as 5 k/s"),
+        ("5 1/h", "1/s", "such as 5 k/s"),
+        ("1,5 /s", "1/s", "found '1,5 /s'"),
         ("9" * 1000, "B", "1000 characters"),
     ],
 )
@@ -86,6 +93,7 @@ def test_a_size_is_a_whole_number_of_bytes() -> None:
         (8 << 30, "B", "8 GiB"),
         (4096, "B", "4 KiB"),
         (280e6, "B/s", "280 MB/s"),
+        (20_000, "1/s", "20 k/s"),
         (0.951, "1", "0.951"),
         (12, "1", "12"),
         (2090, "1", "2,090"),
@@ -96,7 +104,7 @@ def test_a_quantity_is_written_in_three_digits(value: float, unit: str, text: st
     assert format_quantity(value, unit) == text
 
 
-@given(st.floats(1e-9, 1e9), st.sampled_from(["s", "B/s"]))
+@given(st.floats(1e-9, 1e9), st.sampled_from(["s", "B/s", "1/s"]))
 def test_what_is_written_can_be_read(value: float, unit: str) -> None:
     assert parse_quantity(format_quantity(value, unit), unit) == pytest.approx(value, rel=5.1e-3)
 
