@@ -153,5 +153,5 @@ class Distribution:
 
         mean = self.mean
         squares = math.fsum(count * (value - mean) ** 2 for value, count in zip(self.values, self.counts, strict=True))
-        half = float(stdtrit(n - 1, 1 - _TAIL)) * math.sqrt(squares / (self.n - 1) / n)
+        half = float(stdtrit(n - 1, 1 - _TAIL)) * math.sqrt(squares / self.n / (n - 1))
         return (mean - half, mean + half)

@@ -80,6 +80,14 @@ def test_mean_interval_is_students() -> None:
     assert Distribution.of([1.0]).mean_ci95() == (None, None)
 
 
+@pytest.mark.parametrize("size", [2, 16])
+def test_the_mean_of_clusters_of_one_value_is_bounded_as_that_of_so_many_samples(size: int) -> None:
+    """Of two clusters of 16 the interval was 0.72 times as wide as that of two samples."""
+    alone = Distribution.of([1.0, 2.0, 4.0])
+    together = Distribution.of([value for value in alone.values for _ in range(size)], clusters=3)
+    assert together.mean_ci95() == pytest.approx(alone.mean_ci95())
+
+
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_what_is_no_finite_number_is_no_sample(bad: float) -> None:
     """Sorted with a NaN among them, [5, NaN, 1] had a maximum of 1."""
