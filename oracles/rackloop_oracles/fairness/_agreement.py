@@ -65,9 +65,9 @@ def agreement(virtual: Mapping[str, float], real: Mapping[str, float], runs: Seq
     """Compare f-Utils by tenant; ``runs`` are those that the real ones were taken from.
 
     Unknown where there was no run, or where in one of them the machine took more of the time than the tolerance. Raises
-    ValueError where the two have other tenants, or a tenant has no share in virtual time.
+    ValueError where the two have other tenants, or none, or a tenant has no share in virtual time.
     """
-    if virtual.keys() != real.keys():
+    if not virtual or virtual.keys() != real.keys():
         raise ValueError(f"tenants in virtual time are {sorted(virtual)}, in real time {sorted(real)}")
     if idle := [name for name, share in virtual.items() if share <= 0]:
         raise ValueError(f"tenants without a share in virtual time: {', '.join(idle)}")

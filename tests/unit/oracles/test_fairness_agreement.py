@@ -65,5 +65,7 @@ def test_lateness_is_bounded_by_its_quantiles() -> None:
 def test_other_tenants_and_none_are_refused() -> None:
     with pytest.raises(ValueError, match="tenants in virtual time"):
         agreement(VIRTUAL, {"a": 1.0}, [run()])
+    with pytest.raises(ValueError, match="tenants in virtual time"):
+        agreement({}, {}, [run()])
     with pytest.raises(ValueError, match="without a share"):
         agreement({"a": 0.0}, {"a": 1.0}, [run()])
