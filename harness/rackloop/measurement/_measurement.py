@@ -33,7 +33,7 @@ class Limit:
     It holds for measurements whose labels have every pair in ``where``, in runs whose facts (``lab``, ``lab_kind``)
     have every pair in ``on``; a ``profile`` there is held against the label of that name. ``quantile`` is the statistic
     the bounds are held against, 0.99 for p99; None leaves it to the measurement: its only sample, or the median.
-    ``text`` is the demand as the plan has it, such as ``max 2 ms``.
+    ``text`` is the demand as the plan has it, such as ``max 2 ms``, ``profile_file`` the file where ``on`` names one.
     """
 
     measure: str
@@ -44,6 +44,7 @@ class Limit:
     unit: str = "1"
     text: str = ""
     on: Mapping[str, str] = field(default_factory=dict)
+    profile_file: str = ""
 
     def __str__(self) -> str:
         labels = ", ".join(f"{key}={value}" for key, value in self.where.items())

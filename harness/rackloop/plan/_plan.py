@@ -13,7 +13,7 @@ from rackloop.data import data_path
 from rackloop.errors import BadInput
 from rackloop.inspection.health import rule_names
 from rackloop.lab import load_profile
-from rackloop.lab.yaml import Examined, Plain, Step, compose_file, examine, find_description
+from rackloop.lab.yaml import SUFFIXES, Examined, Plain, Step, compose_file, examine, find_description
 from rackloop.measurement import Limit
 from rackloop.names import guess
 from rackloop.parameters import Parameter, declared_by, default_of, part
@@ -395,4 +395,5 @@ def _limit(
         unit=unit,
         text=", ".join(f"{key} {text}" for key, text in texts.items()),
         on=_facts(written.on),
+        profile_file=profile if (profile := written.on.profile) and profile.endswith(SUFFIXES) else "",
     )

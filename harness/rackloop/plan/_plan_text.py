@@ -50,13 +50,8 @@ def _limit(limit: Limit) -> dict[str, Any]:
     statistic = limit.quantile
     quantile = f"p{statistic * 100:.6f}".rstrip("0").rstrip(".") if isinstance(statistic, float) else statistic
     bounds = dict(bound.split(" ", 1) for bound in limit.text.split(", ") if bound)
-    written = {
-        "measure": limit.measure,
-        "where": dict(limit.where),
-        "quantile": quantile,
-        **bounds,
-        "on": dict(limit.on),
-    }
+    on = {**limit.on, **({"profile": limit.profile_file} if limit.profile_file else {})}
+    written = {"measure": limit.measure, "where": dict(limit.where), "quantile": quantile, **bounds, "on": on}
     return {key: value for key, value in written.items() if value}
 
 

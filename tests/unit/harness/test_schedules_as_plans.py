@@ -71,6 +71,17 @@ def test_the_plan_that_is_left_runs_the_same_test_with_the_faults_that_were_play
     assert left == replace(plan, seed=42, tests=(replace(plan.tests[0], schedule=played),))
 
 
+def test_the_plan_that_is_left_has_its_limits_for_drives_of_a_profile_of_ones_own(root: Path) -> None:
+    """A limit names the profile's file; the name alone is of none that is shipped, and the plan could not be read."""
+    own = Path("labs/profiles/nvme-ssd.yaml").read_text(encoding="utf-8").replace("profile: nvme-ssd", "profile: mine")
+    (root / "mine.yaml").write_text(own, encoding="utf-8")
+    plan = load(PLAN.replace("{lab_kind: mock}", "{lab_kind: mock, profile: mine.yaml}"), root)
+    (entry,) = plan.tests
+    assert entry.limits[1].on == {"lab_kind": "mock", "profile": "mine"}
+    (left,) = load(plan_yaml(plan, entry, schedule(step(0, 1)), 42), root).tests
+    assert left.limits == entry.limits
+
+
 def test_an_entry_may_name_the_file_of_its_schedule(root: Path) -> None:
     (root / "storm.yaml").write_text("schedule: breeze\nsteps: [{at: 0 s, lasts: 1 s, fault: hang, target: d01}]\n")
     text = PLAN[: PLAN.index("schedule:")] + "schedule: storm.yaml\n"
