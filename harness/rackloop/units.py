@@ -20,7 +20,7 @@ _LONG_TIME = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*(min|h)")
 # Quantity leaves commas out, by which 1,5 s would be 15 s, and reads names and remarks: x = 5 s -- y.
 _NOT_READ = re.compile("[,_=]|--")
 _LONGEST_TEXT = 64
-# In place of a unit that begins with a digit or a stroke, as in 5 1/s or 5 k/s: Quantity does not read those.
+# In place of a unit that Quantity does not read: 5 1/s, 5 k/s, and 5 Pa, which to it are five peta of something.
 _STAND_IN = "Hz"
 _QUANTILE = re.compile(r"p([0-9]{1,2}(?:\.[0-9]{1,6})?)")
 
@@ -40,8 +40,11 @@ def parse_quantity(text: str, unit: str) -> float:
     # "min" would otherwise be read as milli-inches.
     if unit == "s" and (long_time := _LONG_TIME.fullmatch(stripped)):
         return float(long_time[1]) * _LONG_TIMES[long_time[2]]
-    if is_rate := unit.startswith("1/") and stripped.endswith(unit[1:]):
-        stripped = re.sub(r"(?<=[^0-9.])1$", "", stripped.removesuffix(unit[1:])) + _STAND_IN
+    plain = re.fullmatch(rf"({NUMBER.pattern})\s+{re.escape(unit)}", stripped)
+    is_rate = unit.startswith("1/") and stripped.endswith(unit[1:])
+    if plain or is_rate:
+        number = plain[1] if plain else re.sub(r"(?<=[^0-9.])1$", "", stripped.removesuffix(unit[1:]))
+        stripped = number + _STAND_IN
     try:
         quantity = Quantity(_NOT_READ.sub("?", stripped), binary=True)
     except QuantiPhyError:
@@ -49,7 +52,7 @@ def parse_quantity(text: str, unit: str) -> float:
     value, found_unit = float(quantity), quantity.units
     if unit == "1":
         value, found_unit = (value / 100, "1") if found_unit == "%" else (value, found_unit or "1")
-    if found_unit != (_STAND_IN if is_rate else unit):
+    if found_unit != (_STAND_IN if plain or is_rate else unit):
         raise ValueError(f"{expected}, found {text!r}" + ("" if found_unit else ", which has no unit"))
     if not math.isfinite(value) or value < 0:
         raise ValueError(f"{expected}, finite and not negative, found {text!r}")
