@@ -29,6 +29,14 @@ pytestmark = pytest.mark.rackloop(
 )
 
 
+def check(lab: Lab, parameters: Mapping[str, Any]) -> None:
+    """NotSupported where none of the ways is one of a scratch drive of the lab: no drive would be lost."""
+    drives = [drive for drive, described in lab.drives.items() if described.scratch]
+    if drives and not any(_kinds(lab, parameters, drive) for drive in drives):
+        ways = ", ".join(parameters["ways"])
+        raise NotSupported(f"{ways} is of NVMe drives, and no scratch drive of {lab.name} is one")
+
+
 def drives_erased(lab: Lab, _parameters: Mapping[str, Any]) -> list[str]:
     """Those that a server port has to itself: they carry identified sectors."""
     return [drive for drive in lab.places if lab.drives[drive].scratch]
