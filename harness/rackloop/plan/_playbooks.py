@@ -13,6 +13,7 @@ from rackloop.errors import BadInput
 from rackloop.lab.yaml import find_description
 
 _ALWAYS = "always"
+_TAGGED = ("pre_tasks", "roles", "tasks", "post_tasks")
 
 
 def find_playbook(path_or_name: str | Path) -> Path:
@@ -41,6 +42,7 @@ def roles_of(playbook: Path) -> tuple[str, ...]:
 def _tags_of(play: Any) -> Iterator[str]:
     if not isinstance(play, dict):
         return
-    for part in (play, *(play.get("roles") or ()), *(play.get("tasks") or ())):
+    for part in (play, *(part for key in _TAGGED for part in play.get(key) or ())):
         tags = part.get("tags", []) if isinstance(part, dict) else []
-        yield from tags.split(",") if isinstance(tags, str) else tags
+        listed = tags.split(",") if isinstance(tags, str) else tags
+        yield from (tag.strip() for tag in listed if isinstance(tag, str) and tag.strip())

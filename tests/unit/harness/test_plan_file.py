@@ -250,6 +250,17 @@ def test_a_plan_says_how_its_servers_are_provisioned(root: Path) -> None:
     )
 
 
+def test_tags_of_a_playbook_are_those_that_ansible_reads(root: Path) -> None:
+    """A space behind a comma is of no tag, and tasks before and behind the roles have some too."""
+    tasks = (
+        "  pre_tasks: [{name: a, tags: early}]\n  post_tasks: [{name: b, tags: [late, {x: y}]}, {name: c, tags: }]\n"
+    )
+    (root / "own.yml").write_text(PLAYBOOK.replace('"links,tools"', '"links, extra"') + tasks)
+    provision = load(f"provision: {{playbook: own.yml, roles: [early, extra, late]}}\n{PLAN}", root).provision
+    assert provision is not None
+    assert provision.roles == ("early", "extra", "late")
+
+
 @pytest.mark.parametrize(
     ("how", "start", "words"),
     [
