@@ -95,7 +95,7 @@ class VaultSecret(Secret):
             raise BadInput(f"{self.path} cannot be opened with the password in {password_file}: {said}")
         value = compose(viewed.stdout, str(self.path)).value
         found = value.get(self.key) if isinstance(value, dict) else None
-        if not isinstance(found, str):
+        if not isinstance(found, str) or not found:
             raise BadInput(
                 f"the vault {self.path} holds no text under the key {self.key!r}; add it with ansible-vault edit"
             )

@@ -84,7 +84,7 @@ def test_a_secret_file_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path: Pa
 def test_a_vault_holds_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = load("{vault: {file: secrets.yaml, key: bmc}}", tmp_path).servers["srv1"].password
     assert secret == VaultSecret(tmp_path / "secrets.yaml", "bmc")
-    (tmp_path / "secrets.yaml").write_text("bmc: 00123456\n")
+    (tmp_path / "secrets.yaml").write_text("bmc: 00123456\nempty: ''\n")
     (tmp_path / "vault-password").write_text("open sesame\n")
     password, sealed = str(tmp_path / "vault-password"), str(tmp_path / "secrets.yaml")
     seal = [str(Path(sys.executable).with_name("ansible-vault")), "encrypt", "--vault-password-file", password, sealed]
@@ -94,8 +94,9 @@ def test_a_vault_holds_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         secret.reveal()
     monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", str(tmp_path / "vault-password"))
     assert secret.reveal() == "00123456"
-    with pytest.raises(BadInput, match="holds no text under the key 'ipmi'"):
-        VaultSecret(tmp_path / "secrets.yaml", "ipmi").reveal()
+    for key in ("ipmi", "empty"):
+        with pytest.raises(BadInput, match=f"holds no text under the key '{key}'"):
+            VaultSecret(tmp_path / "secrets.yaml", key).reveal()
     (tmp_path / "vault-password").write_text("wrong\n")
     with pytest.raises(BadInput, match="cannot be opened with the password in"):
         secret.reveal()
