@@ -15,7 +15,7 @@ NUMBER = re.compile(r"[+-]?(?:[0-9]{1,18}(?:\.[0-9]{0,18})?|\.[0-9]{1,18})(?:[eE
 """A whole number, or one with a fraction or an exponent."""
 
 _EXAMPLES = {"s": "2 ms", "B": "8 GiB", "B/s": "280 MB/s", "1/s": "5 k/s", "1": "0.95 or 95 %"}
-_LONG_TIMES = {"min": 60, "h": 3600}
+_LONG_TIMES = {"min": 60, "h": 3600}  # Quantity reads min as milli-inches.
 _LONG_TIME = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*(min|h)")
 # Quantity leaves commas out, by which 1,5 s would be 15 s, and reads names and remarks: x = 5 s -- y.
 _NOT_READ = re.compile("[,_=]|--")
@@ -37,14 +37,12 @@ def parse_quantity(text: str, unit: str) -> float:
     expected = f"expected a quantity in {unit} such as {_EXAMPLES.get(unit, f'1 {unit}')}"
     if len(stripped) > _LONGEST_TEXT:
         raise ValueError(f"{expected}, found a text of {len(stripped)} characters")
-    # "min" would otherwise be read as milli-inches.
     if unit == "s" and (long_time := _LONG_TIME.fullmatch(stripped)):
         return float(long_time[1]) * _LONG_TIMES[long_time[2]]
     plain = re.fullmatch(rf"({NUMBER.pattern})\s+{re.escape(unit)}", stripped)
     is_rate = unit.startswith("1/") and stripped.endswith(unit[1:])
     if plain or is_rate:
-        number = plain[1] if plain else re.sub(r"(?<=[^0-9.])1$", "", stripped.removesuffix(unit[1:]))
-        stripped = number + _STAND_IN
+        stripped = (plain[1] if plain else re.sub(r"(?<=[^0-9.])1$", "", stripped.removesuffix(unit[1:]))) + _STAND_IN
     try:
         quantity = Quantity(_NOT_READ.sub("?", stripped), binary=True)
     except QuantiPhyError:
