@@ -67,9 +67,8 @@ class CutPower(Mechanism):
 
     def objections(self, lab: Lab, equipment: Equipment, request: FaultRequest, deadline: Deadline) -> list[str]:
         """Refused where it is off already; a drive may lose what is in its write cache."""
-        target = request.target
-        is_on = _power(lab, equipment, target).is_on(deadline)
-        reasons = [] if is_on else [f"{target.name or target} has no power already"]
+        target, power = request.target, _power(lab, equipment, request.target)
+        reasons = [] if power.is_on(deadline) else [f"{target.name or target} has no power already"]
         return reasons + worth_keeping(lab, [target.name] if target.kind is PartKind.DRIVE else [])
 
 
@@ -149,13 +148,13 @@ class BreakSectors(BreakPart):
         super().__init__(PartKind.DRIVE, kind, adds_up=True)
 
     def check(self, lab: Lab, request: FaultRequest) -> list[str]:
-        """The drive has to have these sectors."""
-        drive = lab.drives[request.target.name]
-        there = drive.size // drive.traits.sector_bytes
-        lba, many = request.parameters["lba"], request.parameters["sectors"]
-        if lba + many <= there:
-            return []
-        return [f"lba {lba} with sectors {many} is beyond {request.target.name}, whose last sector is {there - 1}"]
+        """The drive has to have these sectors; a number of requests goes with the mode that counts them."""
+        drive, given = lab.drives[request.target.name], request.parameters
+        there, lba, many = drive.size // drive.traits.sector_bytes, given["lba"], given["sectors"]
+        beyond = f"lba {lba} with sectors {many} is beyond {request.target.name}, whose last sector is {there - 1}"
+        found = [beyond] if lba + many > there else []
+        is_wrong = (given.get("mode") == "times") != ("times" in given)
+        return [*found, "mode times needs times, and no other mode has it"] if is_wrong else found
 
 
 class SlowDown(BreakPart):
@@ -164,8 +163,10 @@ class SlowDown(BreakPart):
     def __init__(self) -> None:
         super().__init__(PartKind.DRIVE, "slow", adds_up=True)
 
-    def check(self, _lab: Lab, request: FaultRequest) -> list[str]:
-        """It is one or the other."""
+    def check(self, lab: Lab, request: FaultRequest) -> list[str]:
+        """It is one or the other, and no time is not multiplied."""
+        if "factor" in request.parameters and lab.drives[name := request.target.name].timing == "ideal":
+            return [f"{name} is ideal and takes no time to multiply: give extra_us, and no factor"]
         return ["give extra_us or factor, not both"] if len(request.parameters) > 1 else []
 
     def details(self, _lab: Lab, request: FaultRequest) -> dict[str, Any]:
@@ -216,8 +217,7 @@ class SwapCables(BreakPart):
 
     def radius(self, lab: Lab, request: FaultRequest) -> Parts:
         """Both cables and what is at their ends."""
-        low, high = self.ports(lab, request)
-        return reach_of(lab, Part.switch_port(low)) | reach_of(lab, Part.switch_port(high))
+        return Parts.all_of(reach_of(lab, Part.switch_port(port)) for port in self.ports(lab, request))
 
     def details(self, lab: Lab, request: FaultRequest) -> dict[str, Any]:
         """The two ports."""

@@ -107,6 +107,8 @@ def test_an_unknown_fault_is_refused_with_a_guess() -> None:
         (FaultSpec("fail_slow", "d01", {"extra_us": 5, "factor": 2}), "give extra_us or factor, not both"),
         (FaultSpec("media_error", "d01", {"lba": 1.5}), "lba: expected a whole number of 0 or more, found 1.5"),
         (FaultSpec("media_error", "d01", {"mode": "for ever"}), "mode: expected one of once, times, until_rewritten"),
+        (FaultSpec("media_error", "d01", {"mode": "times"}), "mode times needs times, and no other mode has it"),
+        (FaultSpec("media_error", "d01", {"times": 3}), "mode times needs times, and no other mode has it"),
         (FaultSpec("miswire", "srv1.p0"), "miswire needs with: the other port or drive"),
         (FaultSpec("miswire", "srv1.p0", {"with": "d77"}), "with: the rack bench has nothing called 'd77'"),
         (FaultSpec("miswire", "srv1.p0", {"with": "srv2"}), "with: srv2 is a server"),
@@ -120,6 +122,17 @@ def test_a_wrong_specification_is_told_what_is_wrong(lab: Lab, spec: FaultSpec, 
     assert said in found[0]
     with pytest.raises(BadInput):
         KINDS[spec.kind].blast_radius(lab, spec)
+
+
+def test_a_drive_that_takes_no_time_is_slowed_by_no_factor(tmp_path: Path) -> None:
+    path = tmp_path / "ideal.yaml"
+    path.write_text(DIRECT.replace("scratch: true", "scratch: true, timing: ideal"))
+    ideal, slow = load_lab(path), KINDS["fail_slow"]
+    assert slow.problems(ideal, FaultSpec("fail_slow", "a", {"factor": 2.0})) == [
+        "a is ideal and takes no time to multiply: give extra_us, and no factor"
+    ]
+    assert slow.problems(ideal, FaultSpec("fail_slow", "b", {"factor": 2.0})) == []
+    assert slow.problems(ideal, FaultSpec("fail_slow", "a")) == []
 
 
 def test_every_problem_of_a_specification_is_told(lab: Lab) -> None:
