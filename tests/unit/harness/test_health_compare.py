@@ -95,6 +95,16 @@ def test_a_counter_that_is_reported_for_the_first_time_as_0_is_no_change() -> No
     assert compare(BEFORE, later({"d01": {"crc_errors": 0}}), Disturbed()) == []
 
 
+def test_a_counter_of_a_phy_that_is_no_longer_reported_is_missing() -> None:
+    change = only(
+        compare(
+            BEFORE, later(None, replace(QUIET, phys={"phy-1:0": {}})), Disturbed(parts(server_ports={("srv1", "p1")}))
+        )
+    )
+    assert (change.subject, change.what, change.after) == ("srv1 p1 phy-1:0", "invalid_dword_count", None)
+    assert (change.judgement, change.cause) == (Judgement.UNEXPECTED, Cause.LAB)
+
+
 def test_a_phy_that_could_not_be_read_before_says_nothing() -> None:
     """Those of an expander count on while no server looks."""
     phys = {"phy-1:0": {"invalid_dword_count": 0, "phy_reset_problem_count": 8}, "phy-1:1": {"invalid_dword_count": 5}}

@@ -128,12 +128,14 @@ def _drives(before: HealthSnapshot, after: HealthSnapshot, judge: _Judge) -> Ite
             if any(drive in seen.drives and server in after.servers for server, seen in before.servers.items()):
                 yield judge(MISSING, (), drive, MISSING.name, None, None, "; ".join(_newly_unreadable(before, after)))
             continue
-        for change in health_changes(counters, after.drives[drive]):
-            if change.before is not None and change.after is None:
-                yield judge(MISSING, (), drive, change.counter, change.before, None)
-            elif change.difference:
-                excuses = judge.of_drive(drive)
-                yield judge(change.broken_rule, excuses, drive, change.counter, change.before, change.after)
+        yield from _moved(health_changes(counters, after.drives[drive]), judge, judge.of_drive(drive), drive)
+
+
+def _moved(changes: list[CounterChange], judge: _Judge, excuses: set[str], subject: str) -> Iterator[HealthChange]:
+    for change in changes:
+        if change.difference != 0:
+            rule = MISSING if change.after is None else change.broken_rule
+            yield judge(rule, excuses, subject, change.counter, change.before, change.after)
 
 
 def _newly_unreadable(before: HealthSnapshot, after: HealthSnapshot) -> Iterator[str]:
@@ -154,10 +156,8 @@ def _server(name: str, before: HealthSnapshot, after: HealthSnapshot, judge: _Ju
         ports = _ports_of(phy, was, now)
         # A kernel that starts anew counts from 0. What it could not read of a PHY before may be as old as its expander.
         known = {**counters, **was.phys.get(phy, {})} if not restarted else dict.fromkeys(counters, 0)
-        for change in health_changes(known, counters):
-            if change.difference:
-                rule, subject = COUNTERS.get(change.counter), " ".join((name, *sorted(ports or ()), phy))
-                yield judge(rule, judge.of_ports(name, ports), subject, change.counter, change.before, change.after)
+        subject = " ".join((name, *sorted(ports or ()), phy))
+        yield from _moved(health_changes(known, counters), judge, judge.of_ports(name, ports), subject)
     yield from _kernel(name, was, now, judge)
 
 
