@@ -104,6 +104,7 @@ def test_what_is_wrong_with_the_command_is_said_before_anything_is_touched(rackl
     (rackloop.directory / "own.yml").write_text(FAILING)
     for arguments, status, words in (
         (("mock", "--roles", "iscsi_targe"), 2, "site.yml has no role 'iscsi_targe'; did you mean 'iscsi_target'?"),
+        (("mock", "--roles", ","), 2, "--roles ',' names no role: leave it out for all of them; known: base_tools, "),
         (("mock", "--servers", "srv9"), 2, "no server is named 'srv9'; did you mean"),
         (("mock", "--set", "port"), 2, "--set port: write KEY=VALUE"),
         (("mock", "--set", "port=[1"), 2, "--set port=[1: not YAML"),

@@ -20,6 +20,7 @@ from rackloop.names import guess
 from rackloop_drivers.provision._inventory import SERVERS, SshReach, inventory, passwords, ssh_config
 from rackloop_drivers.provision._run_folder import run_folder
 from rackloop_drivers.provision._tasks import TaskDone, TaskReader, TaskStatus, redacting
+from rackloop_drivers.provision._variables import require_variables
 
 if TYPE_CHECKING:
     from ansible_runner import Runner, RunnerConfig  # type: ignore[import-untyped]
@@ -91,8 +92,9 @@ class Provisioner:
         another thread; what they raise ends the run and is raised here. Raises LabError naming play, task, server and
         what was said where a task fails, NotConnected where a server is not reached, DeadlineExceeded where it takes
         too long, ToolError where Ansible itself fails, BadInput where a secret is missing, a server is none of these,
-        or the playbook has no task for any of them.
+        the playbook has no task for any of them, or a shipped one takes no such variable.
         """
+        require_variables(playbook, variables or {})
         reaches = self._chosen(servers)
         given = passwords(reaches)
         with run_folder() as folder:

@@ -107,6 +107,8 @@ def _chosen(written: str | None, known: Sequence[str], playbook: str) -> tuple[s
     for role in roles:
         if role not in known:
             raise BadInput(f"--roles {written}: {playbook} has no role {role!r}; {guess(role, known)}")
+    if written is not None and not roles:
+        raise BadInput(f"--roles {written!r} names no role: leave it out for all of them; {guess('', known)}")
     return roles
 
 
