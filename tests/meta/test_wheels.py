@@ -10,9 +10,14 @@ from zipfile import ZipFile
 
 import pytest
 
-from tests.meta.tree import ROOT, files, shown
+from tests.meta.tree import ROOT, files
 
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+
+
+def _below(folder: Path) -> set[str]:
+    """The files in ``folder``, relative to it."""
+    return {str(path.relative_to(folder)) for path in files("") if path.is_relative_to(folder)}
 
 
 def build(project: Path, into: Path) -> Path:
@@ -32,22 +37,24 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_is_pure_and_holds_code_and_data(wheel: Path) -> None:
     assert wheel.name.endswith("-py3-none-any.whl")
     names = set(ZipFile(wheel).namelist())
-    folders = ("playbooks", "testplans", "traces")
-    data = [path for folder in folders for path in files() if path.is_relative_to(ROOT / folder)]
-    data += (ROOT / "labs").rglob("*.yaml")
-    assert data
-    missing = sorted(shown(path) for path in data if f"rackloop_data/{shown(path)}" not in names)
-    assert not missing, f"not in the wheel: {missing}"
+    folders = {"labs": "labs", "playbooks": "playbooks", "testplans": "testplans", "traces": "traces/samples"}
+    data = {folder: _below(ROOT / source) for folder, source in folders.items()}
+    data["labs"] = {name for name in data["labs"] if name.endswith(".yaml")}
+    for folder, expected in data.items():
+        missing = sorted(name for name in expected if f"rackloop_data/{folder}/{name}" not in names)
+        assert expected
+        assert not missing, f"of {folder} not in the wheel: {missing}"
     assert {"rackloop/py.typed", "rackloop_cli/main.py", "rackloop_labs/__init__.py"} <= names
     assert any(name.endswith("/licenses/LICENSE") for name in names)
-    strangers = sorted(name for name in names if name.split("/")[0] in {"skeletons", "tests", "hatch_build.py"})
-    assert not strangers
+    top = {name.split("/")[0] for name in names if ".dist-info/" not in name}
+    assert sorted(name for name in top if not name.startswith("rackloop")) == []
 
 
 def test_an_installed_wheel_finds_its_data(wheel: Path, tmp_path: Path) -> None:
     with ZipFile(wheel) as archive:
         archive.extractall(tmp_path)
-    program = "from rackloop.data import data_path; print(data_path('labs'), data_path('testplans'))"
+    folders = ("labs", "playbooks", "testplans", "traces")
+    program = f"from rackloop.data import data_path; print(*map(data_path, {folders}))"
     # -S: not even this checkout's editable install, which would be found otherwise.
     done = subprocess.run(
         (sys.executable, "-S", "-c", program),
@@ -57,7 +64,7 @@ def test_an_installed_wheel_finds_its_data(wheel: Path, tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert done.stdout.split() == [str(tmp_path / "rackloop_data" / folder) for folder in ("labs", "testplans")]
+    assert done.stdout.split() == [str(tmp_path / "rackloop_data" / folder) for folder in folders]
 
 
 def test_the_native_wheel_carries_the_programs_and_the_library(tmp_path: Path) -> None:
