@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -105,6 +106,13 @@ def test_a_package_of_its_own_is_complete(checkout: Path, tmp_path: Path) -> Non
             assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_an_address_that_is_missing_gets_one_that_could_be(checkout: Path, written: dict[str, list[Path]]) -> None:
+    for ability in ("Fabric", "PhyControl", "PowerPort"):
+        registered = next(path for path in written[ability] if path.name == "_registered.py")
+        (host,) = re.findall(r"such as (\S+):4001", registered.read_text(encoding="utf-8"))
+        assert "_" not in host, "no host is named so"
+
+
 def test_nothing_is_overwritten(checkout: Path, written: dict[str, list[Path]]) -> None:
     driver = next(path for path in written["Drive"] if path.name == "_driver.py")
     before = driver.read_text(encoding="utf-8")
@@ -122,6 +130,7 @@ def test_nothing_is_overwritten(checkout: Path, written: dict[str, list[Path]]) 
         (("acme", "--ability", "Teapot"), "the abilities are BlockDevice, Drive"),
         (("../acme", "--ability", "Drive"), "as acme_strip; got '../acme'"),
         (("class", "--ability", "Drive"), "'class' is a word or a module of Python"),
+        (("apc", "--ability", "PowerPort", "--package", "apc"), "Rackloop has a pdu driver 'apc' already"),
         (("socket", "--ability", "Drive", "--package", "socket"), "'socket' is a word or a module of Python"),
     ],
 )

@@ -24,7 +24,7 @@ class ExampleFabricDriver(FabricDriver):
     def lacking(self) -> Iterator[tuple[str, str]]:
         """The address."""
         if self.address is None:
-            yield "address", "is missing: where the switch answers, such as switch.lab.example:4001"
+            yield "address", "is missing: where the switch answers, such as switch.lab:4001"
 
     def open(self, opening: FabricOpening) -> OpenedFabric:
         """The switch, locked with the token where one is given."""

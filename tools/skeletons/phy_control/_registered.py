@@ -22,7 +22,7 @@ class ExamplePhyDriver(PhyDriver):
     def lacking(self) -> Iterator[tuple[str, str]]:
         """The address."""
         if self.address is None:
-            yield "address", "is missing: where the box answers, such as breaker1.lab.example:4001"
+            yield "address", "is missing: where the box answers, such as breaker1.lab:4001"
 
     def open(self, opening: PhyOpening) -> PhyControl:  # noqa: ARG002 - nothing here stays open
         """The PHY control, by port number."""

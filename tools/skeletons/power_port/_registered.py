@@ -22,7 +22,7 @@ class ExamplePduDriver(PduDriver):
     def lacking(self) -> Iterator[tuple[str, str]]:
         """The address."""
         if self.address is None:
-            yield "address", "is missing: where the unit answers, such as strip1.lab.example:4001"
+            yield "address", "is missing: where the unit answers, such as strip1.lab:4001"
 
     def open(self, opening: Opening) -> Callable[[int], PowerPort]:  # noqa: ARG002 - nothing here stays open
         """A function from the number of an outlet to its power port."""
