@@ -20,11 +20,18 @@ _CHECKOUT = Path(__file__).resolve().parents[2] / ".rackloop"
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 # Allure loads its modules, which is most of what it does, before it looks at its configuration. This one waits for it.
 _CONFIG = 'import { text } from "node:stream/consumers";\nexport default JSON.parse(await text(process.stdin));\n'
-_INSTALL = "install Node.js 20 or newer with npm and start `./rackloop` again, which installs the report"
 
 
 class ReportToolMissing(ToolError):
     """Node.js or Allure is not there. Nothing but the HTML needs them."""
+
+
+def how_to_install(checkout: Path) -> str:
+    """A sentence's end that says how Node.js and Allure get there: by ``./rackloop`` where there is one."""
+    again = "start `./rackloop` again, which installs the report"
+    if not (checkout / "rackloop").is_file():
+        again = "have it install the report: `npm install --global allure@3`"
+    return f"install Node.js 20 or newer with npm and {again}"
 
 
 def find_node() -> Path:
@@ -36,7 +43,9 @@ def find_node() -> Path:
         raise ToolError(f"no Node.js for the HTML report: RACKLOOP_NODE={chosen} is not a program; unset it or mend it")
     if found := shutil.which("node") or shutil.which(_CHECKOUT / "bin" / "node"):
         return Path(found)
-    raise ReportToolMissing(f"no Node.js for the HTML report: `node` is not on PATH; {_INSTALL}")
+    raise ReportToolMissing(
+        f"no Node.js for the HTML report: `node` is not on PATH; {how_to_install(_CHECKOUT.parent)}"
+    )
 
 
 def find_allure() -> Path:
@@ -57,7 +66,8 @@ def find_allure() -> Path:
     if on_path and Path(on_path).resolve().suffix == ".js":
         return Path(on_path).resolve()
     raise ReportToolMissing(
-        f"no Allure 3 for the HTML report, neither at {own} nor on PATH; {_INSTALL}, then report again"
+        f"no Allure 3 for the HTML report, neither at {own} nor on PATH; {how_to_install(_CHECKOUT.parent)}, "
+        "then report again"
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rackloop.errors import ToolError
-from rackloop_reports.allure_process import AllureStart
+from rackloop_reports.allure_process import AllureStart, how_to_install
 
 # Tells that it runs, then waits for its configuration as Allure does.
 _STAND_IN = """#!{python}
@@ -88,3 +88,9 @@ def test_a_failure_is_told_in_one_sentence(
     with AllureStart(tmp_path / "results", node) as start, pytest.raises(ToolError) as failed:
         start.generate({"output": str(tmp_path / "made")}, 120.0)
     assert str(failed.value) == told
+
+
+def test_only_a_checkout_installs_the_report_by_itself(tmp_path: Path) -> None:
+    assert "npm install --global allure@3" in how_to_install(tmp_path)
+    (tmp_path / "rackloop").touch()
+    assert "start `./rackloop` again" in how_to_install(tmp_path)
