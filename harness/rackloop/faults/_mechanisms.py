@@ -152,8 +152,7 @@ class BreakSectors(BreakPart):
         drive, given = lab.drives[request.target.name], request.parameters
         there, lba, many = drive.size // drive.traits.sector_bytes, given["lba"], given["sectors"]
         beyond = f"lba {lba} with sectors {many} is beyond {request.target.name}, whose last sector is {there - 1}"
-        found = [beyond] if lba + many > there else []
-        is_wrong = (given.get("mode") == "times") != ("times" in given)
+        found, is_wrong = [beyond] * (lba + many > there), (given.get("mode") == "times") != ("times" in given)
         return [*found, "mode times needs times, and no other mode has it"] if is_wrong else found
 
 
@@ -165,7 +164,8 @@ class SlowDown(BreakPart):
 
     def check(self, lab: Lab, request: FaultRequest) -> list[str]:
         """It is one or the other, and no time is not multiplied."""
-        if "factor" in request.parameters and lab.drives[name := request.target.name].timing == "ideal":
+        timing = lab.drives[name := request.target.name].simulated_timing
+        if "factor" in request.parameters and timing["kind"] == "ideal":
             return [f"{name} is ideal and takes no time to multiply: give extra_us, and no factor"]
         return ["give extra_us or factor, not both"] if len(request.parameters) > 1 else []
 

@@ -124,9 +124,12 @@ def test_a_wrong_specification_is_told_what_is_wrong(lab: Lab, spec: FaultSpec, 
         KINDS[spec.kind].blast_radius(lab, spec)
 
 
-def test_a_drive_that_takes_no_time_is_slowed_by_no_factor(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "edit", [("scratch: true", "scratch: true, timing: ideal"), ("a: {profile: sata-ssd", "a: {profile: qemu-sata")]
+)
+def test_a_drive_that_takes_no_time_is_slowed_by_no_factor(tmp_path: Path, edit: tuple[str, str]) -> None:
     path = tmp_path / "ideal.yaml"
-    path.write_text(DIRECT.replace("scratch: true", "scratch: true, timing: ideal"))
+    path.write_text(DIRECT.replace(*edit))
     ideal, slow = load_lab(path), KINDS["fail_slow"]
     assert slow.problems(ideal, FaultSpec("fail_slow", "a", {"factor": 2.0})) == [
         "a is ideal and takes no time to multiply: give extra_us, and no factor"
