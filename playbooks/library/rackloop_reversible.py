@@ -136,6 +136,20 @@ changes:
 _CHANGE = "change"
 
 
+def _entries(path: Path) -> list[dict[str, Any]]:
+    """The entries of a record. Raises Refused where it is none, as after a change by hand."""
+    try:
+        entries: list[dict[str, Any]] = json.loads(path.read_text())
+    except ValueError as error:
+        raise Refused(f"{path} is no record of what was there before ({error}); put it right or away") from None
+    for entry in entries if isinstance(entries, list) else [None]:
+        if not isinstance(entry, dict) or not {"kind", "name", "before"} <= entry.keys():
+            raise Refused(f"{path} is no record of what was there before: {entry!r}; put it right or away")
+        if entry["kind"] not in (*KINDS, _CHANGE):
+            raise Refused(f"{path} is no record that this version reads: {entry['kind']!r} is no kind it knows")
+    return entries
+
+
 class Record:
     """The state before a role changed it, in the order of the changes; on disk before each of them.
 
@@ -144,7 +158,7 @@ class Record:
 
     def __init__(self, folder: str, role: str, *, is_followed: bool = False) -> None:
         self.path = Path(folder, f"{role}.json")
-        self.entries: list[dict[str, Any]] = json.loads(self.path.read_text()) if self.path.exists() else []
+        self.entries = _entries(self.path) if self.path.exists() else []
         self.is_followed = is_followed
 
     def keep(self, kind: str, name: str, before: Any) -> None:

@@ -73,6 +73,8 @@ class _Files:
         if state is None:
             path.unlink()
             return
+        # Of a file that is put back it may be gone since then, with the package that brought it.
+        path.parent.mkdir(parents=True, exist_ok=True)
         fd, fresh = tempfile.mkstemp(dir=path.parent, prefix=".rackloop-")
         try:
             with os.fdopen(fd, "wb") as file:

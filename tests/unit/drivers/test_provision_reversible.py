@@ -133,6 +133,27 @@ def test_what_was_there_before_the_first_change_is_kept_through_later_ones(host:
     assert (host.etc / "a").read_text() == "first"
 
 
+def test_a_file_whose_folder_is_gone_since_then_comes_back(host: Host) -> None:
+    (host.etc / "iscsi").mkdir()
+    (host.etc / "iscsi" / "iscsid.conf").write_text("as it was\n")
+    host.make(files=[host.file("first", "x"), host.file("iscsi/iscsid.conf", "new\n")])
+    shutil.rmtree(host.etc / "iscsi")
+    assert len(host.restore()) == 2
+    assert (host.etc / "iscsi" / "iscsid.conf").read_text() == "as it was\n"
+    assert not (host.folder / "rackloop").exists()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[", "{}", "[1]", '[{"kind": "file", "path": "a"}]', '[{"kind": "x", "name": "a", "before": 1}]']
+)
+def test_a_record_that_was_changed_by_hand_is_named(host: Host, text: str) -> None:
+    host.record()
+    (host.records / "role.json").write_text(text)
+    with pytest.raises(KEPT.Refused, match=r"role\.json is no record"):
+        host.restore()
+    assert (host.records / "role.json").read_text() == text
+
+
 def test_a_folder_that_others_use_meanwhile_stays(host: Host) -> None:
     host.make(files=[host.file("shared/ours", "x")])
     (host.etc / "shared" / "theirs").write_text("y")
