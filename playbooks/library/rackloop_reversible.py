@@ -139,10 +139,11 @@ _CHANGE = "change"
 def _entries(path: Path) -> list[dict[str, Any]]:
     """The entries of a record. Raises Refused where it is none, as after a change by hand."""
     try:
-        entries: list[dict[str, Any]] = json.loads(path.read_text())
+        read: Any = json.loads(path.read_text())
     except ValueError as error:
         raise Refused(f"{path} is no record of what was there before ({error}); put it right or away") from None
-    for entry in entries if isinstance(entries, list) else [None]:
+    entries: list[Any] = read if isinstance(read, list) else [read]
+    for entry in entries:
         if not isinstance(entry, dict) or not {"kind", "name", "before"} <= entry.keys():
             raise Refused(f"{path} is no record of what was there before: {entry!r}; put it right or away")
         if entry["kind"] not in (*KINDS, _CHANGE):

@@ -144,7 +144,16 @@ def test_a_file_whose_folder_is_gone_since_then_comes_back(host: Host) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[", "{}", "[1]", '[{"kind": "file", "path": "a"}]', '[{"kind": "x", "name": "a", "before": 1}]']
+    "text",
+    [
+        "",
+        "[",
+        "{}",
+        "[1]",
+        '[{"kind": "file", "path": "a"}]',
+        '{"kind": "file", "name": "/a"}',
+        '[{"kind": "x", "name": "a", "before": 1}]',
+    ],
 )
 def test_a_record_that_was_changed_by_hand_is_named(host: Host, text: str) -> None:
     host.record()
