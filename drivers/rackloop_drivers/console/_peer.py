@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import pty
-import socket
-import struct
 import tty
 from typing import Any, Self, cast
 
 from rackloop_drivers.boxes import SerialLine, stop_listening
+from rackloop_drivers.socket_reset import reset_on_close
 
 _READ_SIZE = 4096
 
@@ -79,8 +78,7 @@ class _Client(asyncio.Protocol):
     def end(self, *, is_reset: bool) -> None:
         if self._transport is not None:
             if is_reset:
-                wire = self._transport.get_extra_info("socket")
-                wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                reset_on_close(self._transport.get_extra_info("socket"))
             self._transport.close()
 
     def _said(self, data: bytes) -> None:

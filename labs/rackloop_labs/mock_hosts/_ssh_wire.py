@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import struct
 from collections.abc import Callable
 from typing import Any, cast
 
 import asyncssh
 
 from rackloop_drivers.socket_blackhole import block, unblock
-
-_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+from rackloop_drivers.socket_reset import reset_on_close
 
 
 class SshWire(asyncio.Transport):
@@ -53,7 +51,7 @@ class SshWire(asyncio.Transport):
 
     def _reset(self) -> None:
         if not self._transport.is_closing():
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+            reset_on_close(self._socket)
             self._transport.abort()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:

@@ -11,7 +11,6 @@ import math
 import os
 import select
 import socket
-import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
@@ -19,12 +18,11 @@ from urllib.parse import urlsplit
 
 from rackloop.clock import Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, NotConnected
+from rackloop_drivers.socket_reset import reset_on_close
 
 _READ_SIZE = 16384
 _SLICE_S = 0.02
 _LOOKS = 100
-# Closed with it, a socket is reset, and what the other end has not taken yet is lost on both sides.
-_NO_LINGER = struct.pack("ii", 1, 0)
 
 
 class Transport(Protocol):
@@ -214,7 +212,7 @@ def _open_tcp(url: str, deadline: Deadline) -> Transport:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def abandon() -> None:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        reset_on_close(sock)
         sock.close()
 
     return DescriptorTransport(url, sock.fileno(), sock.close, abandon)
