@@ -158,6 +158,17 @@ def test_a_trigger_that_is_repeated_without_the_lock_may_have_been_carried_out(m
         assert caught.value.code == 0
 
 
+@contextmanager
+def misheard(asked: bytes, heard: bytes) -> Iterator[FlexFabric]:
+    """A switch that hears one text of what it is asked as another, once."""
+    with (
+        switch() as thread,
+        rewritten(tcp(thread), b"", b"", asked=(asked, heard)) as url,
+        closing(FlexFabric(connect(url, answer_within_s=5))) as fabric,
+    ):
+        yield fabric
+
+
 #: Questions that follow commands in their lines, whole, and with a letter that noise made another.
 SPOILED_BEHIND_A_TRIGGER = {
     "map": (b":ROUT:MAP? (@", b":ROUT:MAQ? (@"),
@@ -167,22 +178,14 @@ SPOILED_BEHIND_A_TRIGGER = {
 
 @pytest.mark.parametrize("spoiled", SPOILED_BEHIND_A_TRIGGER.values(), ids=SPOILED_BEHIND_A_TRIGGER)
 def test_a_spoiled_question_behind_a_trigger_says_nothing_of_the_trigger(spoiled: tuple[bytes, bytes]) -> None:
-    with (
-        switch() as thread,
-        rewritten(tcp(thread), b"", b"", asked=spoiled) as url,
-        closing(FlexFabric(connect(url, answer_within_s=5))) as fabric,
-    ):
+    with misheard(*spoiled) as fabric:
         assert fabric.apply(CHANGE, soon()).generation == 2
         assert fabric.live_map(soon()) == LiveMap(2, AFTER)
 
 
 def test_a_map_is_saved_though_the_question_behind_it_is_spoiled() -> None:
     spoiled = b"CONF:SAVE;:SYST:ERR?", b"CONF:SAVE;:SYST:ERS?"
-    with (
-        switch() as thread,
-        rewritten(tcp(thread), b"", b"", asked=spoiled) as url,
-        closing(FlexFabric(connect(url, answer_within_s=5))) as fabric,
-    ):
+    with misheard(*spoiled) as fabric:
         fabric.apply(CHANGE, soon())
         fabric.save_boot_map(soon())
         assert fabric.boot_map(soon()) == AFTER
@@ -190,11 +193,7 @@ def test_a_map_is_saved_though_the_question_behind_it_is_spoiled() -> None:
 
 def test_a_circuit_that_noise_had_opened_with_another_is_named() -> None:
     spoiled = b"ROUT:OPEN (@1,17)", b"ROUT:OPEN (@1,18)"
-    with (
-        switch() as thread,
-        rewritten(tcp(thread), b"", b"", asked=spoiled) as url,
-        closing(FlexFabric(connect(url, answer_within_s=5))) as fabric,
-    ):
+    with misheard(*spoiled) as fabric:
         with pytest.raises(FabricError, match=r"ports \[2, 18\] did not follow.*the line to the switch") as caught:
             fabric.apply(Open(frozenset({1, 17})), soon())
         assert caught.value.code == 0

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import RLock
 from typing import Any, NamedTuple
 
@@ -162,25 +162,33 @@ class FlexFabricSession:
     def _until_answered(
         self, once: Callable[[], list[Any]], deadline: Deadline, *, is_acting: bool = False
     ) -> list[Any]:
-        with self._lock:
+        with self._lock, self._growing_patience():
             attempt = 1
             self._gone = None
-            try:
-                while True:
-                    try:
-                        return once()
-                    except ANSWER_LOST:
-                        if attempt == ATTEMPTS or deadline.is_over() or self._is_closed:
-                            raise
-                    except FabricError as refusal:
-                        if is_acting and attempt > 1:
-                            raise in_doubt(refusal) from refusal
+            while True:
+                try:
+                    return once()
+                except ANSWER_LOST:
+                    if attempt == ATTEMPTS or deadline.is_over() or self._is_closed:
                         raise
-                    attempt += 1
-                    # The switch may be about to answer: one that writes to its memory takes its time each time.
-                    self._answer_within_s *= 2
-            finally:
-                self._answer_within_s = self._first_answer_within_s
+                except FabricError as refusal:
+                    if is_acting and attempt > 1:
+                        raise in_doubt(refusal) from refusal
+                    raise
+                attempt += 1
+                self._answer_within_s *= 2
+
+    @contextmanager
+    def _growing_patience(self) -> Iterator[None]:
+        """Begin with the time for an answer at a first attempt; each further one in the block has twice as long.
+
+        The switch may be about to answer: one that writes to its memory takes its time each time.
+        """
+        before_s, self._answer_within_s = self._answer_within_s, self._first_answer_within_s
+        try:
+            yield
+        finally:
+            self._answer_within_s = before_s
 
     def act_once(self, command: m.Request, deadline: Deadline, *then: m.Query[Any]) -> tuple[Sent, list[Any]]:
         """Send a command once; when it was sent, and the answers to the queries that follow it.
@@ -334,16 +342,12 @@ class FlexFabricSession:
         return DeadlineExceeded(f"{asked}: the switch did not answer in time; check that it has power{rate}")
 
     def _get_in_step(self, deadline: Deadline, *, may_reconnect: bool) -> None:
-        patient_s = self._answer_within_s
-        try:
+        with self._growing_patience():
             self._introduce_at_last(deadline, may_reconnect=may_reconnect)
-        finally:
-            self._answer_within_s = patient_s
 
     def _introduce_at_last(self, deadline: Deadline, *, may_reconnect: bool) -> None:
         attempt = 1
         while True:
-            self._answer_within_s = self._first_answer_within_s * 2 ** (attempt - 1)
             if self._gone is not None and deadline.is_over():
                 raise self._gone
             if self._transport is None and may_reconnect and not self._is_closed:
@@ -358,6 +362,7 @@ class FlexFabricSession:
                 if attempt == ATTEMPTS or deadline.is_over():
                     raise
                 attempt += 1
+                self._answer_within_s *= 2
                 if may_reconnect and attempt > _SILENT_ATTEMPTS and isinstance(error, DeadlineExceeded):
                     self._leave_silence()
             else:
