@@ -366,6 +366,9 @@ def _main(argv: list[str] | None) -> int:
     arguments = sys.argv[1:] if argv is None else argv
     try:
         prepare_streams()
+        # Before NumPy is there, in this program and all that it starts: the idle threads of its BLAS spin on cores that
+        # drives are timed on, and nothing here multiplies matrices large enough to need them.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         prepare_completion(dict(os.environ))
         _require_values(arguments)
         app(args=argv, prog_name="rackloop")

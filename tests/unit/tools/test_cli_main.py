@@ -27,6 +27,15 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     assert done.stdout.splitlines()[-1] == "[] 0"
 
 
+def test_numpy_has_no_threads_of_its_own() -> None:
+    code = (
+        "import os\nfrom rackloop_cli.main import main\nmain(['--version'])\nimport numpy\n"
+        "print(len(os.listdir('/proc/self/task')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "1"
+
+
 @pytest.mark.parametrize(
     "arguments",
     [["run", "--help"], ["demo", "--help"], ["heal", "--help"], ["report", "--help"], ["lab", "up", "--help"],
