@@ -102,13 +102,13 @@ def test_what_the_lab_cannot_have_is_refused_before_anything_is_touched(rackloop
 def test_a_failing_run_is_shrunk_to_a_plan_that_fails_with_the_least(rackloop: CommandLine, plan: Path) -> None:
     at = ("--testplans", plan.parent, "--lab", "mock")
     (plan.parent / "storm.yaml").write_text(SCRIPT)
-    # Ten runs, each of which would bring the rack up and down.
+    # Seven runs, each of which would bring the rack up and down.
     assert rackloop("lab", "up", "mock").status == 0
     assert rackloop("run", plan, *at, "--seed", "7", "--out", "results").status == 1
     assert not (plan.parent / "results" / "report").exists()
     (left,) = (plan.parent / "results" / "schedules").iterdir()
     assert f"#   rackloop run THIS_FILE --lab mock --testplans {plan.parent}\n" in left.read_text()
-    shrunk = rackloop("schedule", "shrink", "results", *at, "--runs", "8")
+    shrunk = rackloop("schedule", "shrink", "results", *at, "--runs", "5")
     assert shrunk.status == 0, shrunk
     assert "run 2: without any fault: 0 faults" in shrunk.out
     assert shrunk.out.splitlines()[-1].startswith("2 faults after ")
