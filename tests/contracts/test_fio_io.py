@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -257,6 +258,17 @@ def background(device: NbdExport | DevicePath) -> FioRun:
 def test_fio_may_be_stopped_the_moment_it_was_started(fio: Fio, serve: Serve) -> None:
     with fio.start(background(serve("memory", "8M")), soon()) as running:
         assert running.stop(soon()).job("bg").total_err == 0
+
+
+def test_a_signal_that_was_blocked_before_delays_no_stop(fio: Fio, serve: Serve) -> None:
+    """As a program does that starts the harness, a profiler for one: what is blocked is inherited by all that starts."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGWINCH, signal.SIGTERM})
+    try:
+        with fio.start(background(serve("memory", "8M")), soon()) as running:
+            running.wait_for_io(soon())
+            assert running.stop(soon()).job("bg").total_err == 0
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @pytest.mark.parametrize("status_s", [None, 0.1])

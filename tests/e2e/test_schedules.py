@@ -186,7 +186,7 @@ def test_a_storm_that_leaves_a_wrong_byte_fails(
     plan = rackloop.plan(
         {
             "test": "faults/storm",
-            "with": {"settle_s": "0.2", "size": "4 MiB"},
+            "with": {"settle_s": "0.2", "size": "4 MiB", "iodepth": "1"},
             "limits": [{"measure": "storm.wrong", "quantile": "max", "max": "0"}],
             "schedule": {"steps": [corrupt]},
         }
