@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rackloop_drivers.boxes import DiagnosticInterrupt
     from rackloop_drivers.host import SshHost
     from rackloop_drivers.host_tools import Breaking, HostFaults, HostRegister
+    from rackloop_labs.live_port import BreakingOf
 
 # One that is slower would lose its power as crashed.
 _ANSWER_S = 15.0
@@ -126,18 +127,18 @@ def _of_whole_servers(hosts: Mapping[str, SshHost]) -> dict[str, HostFaults]:
     return parts
 
 
-def _making(lab: Lab, host: SshHost, each: HostPart) -> Callable[[Sequence[str]], Breaking]:
+def _making(lab: Lab, host: SshHost, each: HostPart) -> BreakingOf:
     """The maker of a part's :class:`~rackloop_drivers.host_tools.Breaking`, by the drives that are there.
 
     Few runs break any: what it takes is loaded then.
     """
 
-    def phy(drives: Sequence[str]) -> Breaking:
+    def phy(drives: Sequence[str], *, awaited: bool = True) -> Breaking:  # noqa: ARG001 - it waits for none
         from rackloop_drivers.phy import HostPhy, PhySwitchedOff
 
         return PhySwitchedOff(HostPhy(host, each.device), {name: lab.drives[name].serial for name in drives})
 
-    def slot(drives: Sequence[str]) -> Breaking:
+    def slot(drives: Sequence[str], *, awaited: bool = True) -> Breaking:
         from rackloop_drivers.slot import HostSlot
 
         # Where none is, what was broken can still be asked about, and mended.
@@ -149,7 +150,7 @@ def _making(lab: Lab, host: SshHost, each: HostPart) -> Callable[[Sequence[str]]
             drive_id=name,
             serial=serial,
             kinds=each.kinds,
-            within_s=lab.time_s("spin_up"),
+            within_s=lab.time_s("spin_up") if awaited else 0.0,
         )
         if lab.kind is LabKind.MOCK:
             # Simulated drives erase themselves at once, and are told with each read not to try again.

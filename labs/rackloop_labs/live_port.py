@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from rackloop.clock import Deadline
 from rackloop.errors import DeadlineExceeded, GuardRefused, LabError
@@ -11,6 +11,14 @@ from rackloop.lab import Lab
 from rackloop.portmap import PortMap
 from rackloop_drivers.host_tools import Breaking
 from rackloop_labs.host_parts import HostPart
+
+
+class BreakingOf(Protocol):
+    """The maker of what breaks a place."""
+
+    def __call__(self, drives: Sequence[str], /, *, awaited: bool = True) -> Breaking:
+        """What breaks it for these drives; told to end, it waits for a drive to be there only where one is awaited."""
+        ...
 
 
 class AtLivePort:
@@ -25,7 +33,7 @@ class AtLivePort:
         lab: Lab,
         place: HostPart,
         live: Callable[[Deadline], PortMap],
-        make: Callable[[Sequence[str]], Breaking],
+        make: BreakingOf,
     ) -> None:
         self._lab = lab
         self._place = place
@@ -62,8 +70,9 @@ class AtLivePort:
             self._whatever.end(note, deadline)
             return
         try:
-            self._whatever.end(note, deadline.sooner(self._lab.time_s("online")))
+            self._make((), awaited=False).end(note, deadline)
         except DeadlineExceeded:
+            # It was told, and no drive came.
             if deadline.is_over():
                 raise
 

@@ -261,7 +261,7 @@ def test_fio_may_be_stopped_the_moment_it_was_started(fio: Fio, serve: Serve) ->
 
 
 def test_a_signal_that_was_blocked_before_delays_no_stop(fio: Fio, serve: Serve) -> None:
-    """As a program does that starts the harness, a profiler for one: what is blocked is inherited by all that starts."""
+    """A profiler that starts the harness does so, and all that the harness starts inherits it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGWINCH, signal.SIGTERM})
     try:
         with fio.start(background(serve("memory", "8M")), soon()) as running:
