@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from rackloop.seed import Stream
 from rackloop_oracles.recovery._eraser import Eraser, positions_hit
 from rackloop_oracles.recovery._oracle import Reading, RecoveryOracle
-from rackloop_oracles.recovery._patterns import Case, Damage, Mix
+from rackloop_oracles.recovery._patterns import Case, Damage
 from rackloop_oracles.recovery._plan import Hit, Way
 from rackloop_oracles.recovery._result import Column, Phase, RecoveryResult, Row, add_once
 from rackloop_oracles.recovery._system import Health, Place, Repairs, SilentCorruption, Stripe
@@ -80,7 +80,7 @@ class DamageRounds:
                 oracle.forget()
                 self._read(hits, Damage.ERASED, Phase.AFTER)
                 self._strike_again(hits, Damage.ERASED)
-        self._settle()
+        self._settle(hits, Damage.ERASED)
         self._read(hits, Damage.ERASED, Phase.AFTER, "mended")
         if self._writes and hits and isinstance(oracle.system, Repairs) and self._chance.random() < self._amid:
             self._amid = _AMID_REPAIRS
@@ -94,7 +94,7 @@ class DamageRounds:
             if found and self._description.reports_damage and self._oracle.recovery_state().health is Health.HEALTHY:
                 self._result.fail(f"it says healthy, and {found[0].reason}")
             self._expect_loud(hits, found, "erased")
-        self._settle()
+        self._settle(hits, Damage.BEYOND)
         lost = self._read(hits, Damage.BEYOND, Phase.AFTER, "mended")
         if any(one.outcome is Outcome.LOUD for one in lost):
             self._result.not_covered.append(
@@ -110,7 +110,7 @@ class DamageRounds:
         with self._damaged(self._eraser.corrupt, places):
             wrong = self._read(hits, Damage.CORRUPTED, Phase.BEFORE, is_promised=promise.is_noticed)
             for hit in hits:
-                if hit.mix is not Mix.PARITY:
+                if self._is_read(hit):
                     result.corrupted += 1
                     result.corrupted_found += not any(
                         one.observation.block in hit.stripe.addresses and one.outcome is Outcome.WRONG for one in wrong
@@ -125,7 +125,7 @@ class DamageRounds:
                     result.not_covered, f"silent corruption: it gave wrong bytes, and what it promises is: {promise}"
                 )
         if promise.is_noticed:
-            self._settle()
+            self._settle(hits, Damage.CORRUPTED)
         else:
             # It may have believed the wrong bytes, and put them elsewhere; they are not held against it.
             for hit in hits:
@@ -139,7 +139,7 @@ class DamageRounds:
         """More than m silently wrong, of who promises to notice: nothing is given that is wrong."""
         with self._damaged(self._eraser.corrupt, places):
             self._expect_loud(hits, self._read(hits, Damage.CORRUPTED, Phase.BEFORE), "silently wrong")
-        self._settle()
+        self._settle(hits, Damage.CORRUPTED)
         lost = self._read(hits, Damage.CORRUPTED, Phase.AFTER, "mended")
         return not any(one.outcome is Outcome.LOUD for one in lost)
 
@@ -187,7 +187,7 @@ class DamageRounds:
             self._repair(hits, Damage.ERASED, writes=True)
             self._oracle.forget()
             self._read(hits, Damage.ERASED, Phase.AFTER, "written during repair")
-        self._settle()
+        self._settle(hits, Damage.ERASED)
         self._read(hits, Damage.ERASED, Phase.AFTER, "mended, written during repair")
 
     def _aimed(self, hits: Sequence[Hit], positions: Mapping[int, frozenset[int]]) -> tuple[list[Hit], list[Place]]:
@@ -220,17 +220,31 @@ class DamageRounds:
                     self._write(hits)
                 self._read(hits, damage, Phase.DURING, way=Way.ALONE if pauses > 1 else Way.WHOLE)
 
-        return self._oracle.repair(pause)
+        is_asked = self._oracle.repair(pause)
+        self._judge_repair(hits, damage, f"with no more than m units of a stripe {damage}")
+        return is_asked
 
-    def _settle(self) -> None:
+    def _settle(self, hits: Sequence[Hit], damage: Damage) -> None:
         """After the damage: what is repairable is repaired, and nothing is answered from memory."""
         self._oracle.repair(lambda: None)
+        self._judge_repair(hits, damage, "with nothing damaged any more")
         self._oracle.forget()
+
+    def _judge_repair(self, hits: Iterable[Hit], damage: Damage, how: str) -> None:
+        """Hold a repair that was refused against the system, unless what was damaged may have it be."""
+        if not any(self._may_be_loud(hit, damage) for hit in hits):
+            self._fail_refused(how)
+        elif len(self._oracle.refusals) > self._refusals:
+            self._refusals = len(self._oracle.refusals)
+            add_once(self._result.not_covered, f"{damage}: repairs were refused, as they may be there")
 
     def _strike_again(self, hits: list[Hit], damage: Damage) -> None:
         """Erase m others of each stripe at once, where the system says that it is healthy."""
         self._repaired += 1
-        if self._oracle.recovery_state().health is not Health.HEALTHY:
+        state = self._oracle.recovery_state()
+        if state.health is Health.LOST and not any(self._may_be_loud(hit, damage) for hit in hits):
+            self._result.fail(f"it says lost ({state.detail}) after a repair of no more than m units: {hits[0]}")
+        if state.health is not Health.HEALTHY:
             self._unproven += 1
             return
         others = {}
@@ -270,7 +284,7 @@ class DamageRounds:
         state = self._oracle.recovery_state()
         if state.health is Health.LOST and all(len(hit.positions) <= hit.stripe.m for hit in hits):
             self._result.fail(f"it says lost ({state.detail}), with no more than m units erased: {hits[0]}")
-        is_seen = any(hit.mix is not Mix.PARITY for hit in hits)
+        is_seen = any(map(self._is_read, hits))
         if self._description.reports_damage and state.health is Health.HEALTHY and is_seen:
             self._lies.append(f"it says healthy ({state.detail}), and blocks were read of {hits[0]} erased")
 
@@ -318,10 +332,16 @@ class DamageRounds:
             return False
         if one.outcome is Outcome.WRONG:
             return True
-        may_be_loud = hit.is_beyond
-        if damage is Damage.CORRUPTED:
-            may_be_loud = may_be_loud or self._description.silent_corruption is not SilentCorruption.CORRECTED
-        return not may_be_loud
+        return not self._may_be_loud(hit, damage)
+
+    def _may_be_loud(self, hit: Hit, damage: Damage) -> bool:
+        """Whether it may say of a stripe that was hit that it cannot."""
+        is_corrected = self._description.silent_corruption is SilentCorruption.CORRECTED
+        return hit.is_beyond or (damage is Damage.CORRUPTED and not is_corrected)
+
+    def _is_read(self, hit: Hit) -> bool:
+        """Whether a damaged unit holds any of the blocks that are written, and so are read."""
+        return any(map(hit.is_degraded, hit.stripe.addresses[: self._within(hit.stripe)]))
 
     def _within(self, stripe: Stripe) -> int:
         """The number of a stripe's blocks among those that are written."""

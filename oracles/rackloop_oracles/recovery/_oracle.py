@@ -34,7 +34,7 @@ BATCH_BYTES = 4 << 20
 
 @dataclass(frozen=True)
 class Refusal:
-    """A write or a flush that the system did not acknowledge, and what it said."""
+    """A write, a flush or a repair that the system did not do, and what it said."""
 
     what: str
     error: str
@@ -144,12 +144,16 @@ class RecoveryOracle:
     def repair(self, pause: Callable[[], None]) -> bool:
         """Have the system bring back what was lost, until the deadline; False where it has nothing to do so.
 
-        ``pause`` is called in between; it may write and verify.
+        ``pause`` is called in between; it may write and verify. A repair that the system refuses is in ``refusals``.
         """
         if not isinstance(self.system, Repairs):
             return False
         system = self.system
-        self._calls.run("repair", lambda: system.repair(pause), is_long=True)
+        try:
+            self._calls.run("repair", lambda: system.repair(pause), is_long=True)
+        except (BlocksUnreadable, IoFailed) as error:
+            require_loud(error)
+            self.refusals.append(Refusal("repair", str(error)))
         return True
 
     def places(self, address: int) -> Stripe | None:
