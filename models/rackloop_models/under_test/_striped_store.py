@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from rackloop.abilities.blocks import Blocks
-from rackloop.errors import LabError
-from rackloop_models.erasure import UnrecoverableError
-from rackloop_models.rack_erasure import NoSuchObject, StripedStore, TooFewDrives
+from rackloop.errors import LabError, ProductFailed
+from rackloop_models.rack_erasure import NoSuchObject, StripedStore
 from rackloop_oracles.recovery import (
     BlocksMissing,
     BlocksUnreadable,
@@ -111,5 +110,5 @@ def _loud() -> Iterator[None]:
         yield
     except NoSuchObject as error:
         raise BlocksMissing(str(error)) from error
-    except (TooFewDrives, UnrecoverableError) as error:
+    except ProductFailed as error:
         raise BlocksUnreadable(str(error)) from error

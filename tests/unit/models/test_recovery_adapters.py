@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rackloop.clock import Deadline, RealClock, VirtualClock
+from rackloop.errors import ProductFailed
 from rackloop.measurement import Verdict
 from rackloop.seed import Stream, stream
 from rackloop_models.local_erasure import Layout as LocalLayout
@@ -19,6 +22,7 @@ from rackloop_oracles.recovery import (
     Damage,
     DropsCaches,
     Phase,
+    Place,
     Placed,
     RecoveryOracle,
     Repairs,
@@ -69,6 +73,39 @@ def test_the_striped_store_brings_back_every_pattern_and_corrects_silent_corrupt
     assert (result.verdict, result.reasons) == (Verdict.PASS, ())
     assert result.is_exhaustive
     assert (result.corrupted, result.corrupted_found) == (6, 6)
+
+
+class BadlyCoded(StripedStore):
+    """A store whose redundancy has the right checksums and does not belong to the data."""
+
+    is_degraded = False
+
+    def get(self, number: int) -> bytes:
+        if self.is_degraded:
+            raise ProductFailed(f"object {number}: its units do not decode to what it held")
+        return super().get(number)
+
+
+class Degrades(SectorEraser):
+    """Tells the store as it erases."""
+
+    def __init__(self, drives: dict[str, FaultyBlocks], store: BadlyCoded) -> None:
+        super().__init__(drives)
+        self._store = store
+
+    def erase(self, places: Sequence[Place]) -> None:
+        super().erase(places)
+        self._store.is_degraded = True
+
+
+def test_objects_that_do_not_decode_to_what_they_held_are_lost_by_the_store_and_not_by_the_checker() -> None:
+    drives = faulty_drives(6, 1 << 20)
+    format_store(drives, StripeCode(3, 2, UNIT), seed=5)
+    with BadlyCoded(drives, VirtualClock(), workers=1) as store:
+        system = StripedStoreUnderTest(store, drives, blocks=8)
+        result = judged(system, Degrades(drives, store), CampaignPlan(3, erasures=4, beyond=0, corruptions=0))
+    assert result.verdict is Verdict.FAIL
+    assert all("do not decode to what it held" in reason for reason in result.failures)
 
 
 def test_the_striped_store_is_rebuilt_on_spares_when_drives_go() -> None:
