@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from rackloop.abilities.blocks import BLOCK_BYTES
+from rackloop.abilities.blocks import BLOCK_BYTES, IoFailed
 from rackloop.errors import BadInput, ProductFailed
 from rackloop.lab import Lab
 from rackloop.parameters import choice, whole
@@ -155,10 +155,22 @@ class TimedIos:
     def do(
         self, file: LwfsFile, record: str, request: Callable[[], Address | bytes], payload: bytes
     ) -> Address | bytes:
-        """One I/O, noted and timed. Raises what it raises."""
+        """One I/O, noted and timed.
+
+        Raises what it raises, ProductFailed where that is an error with which a server answered that had the drive.
+        """
         storage = self.service.storage
         watch = _stopwatch(storage)
-        answer = request()
+        try:
+            answer = request()
+        except IoFailed as error:
+            # Before its server was asked, the drive was on its way.
+            if self.client.asked_s < watch.began_s:
+                raise
+            raise ProductFailed(
+                f"the I/O on {record} met an error that nothing explains, from {self.client.served_by}, which had "
+                f"{file.drive_id}: {error}"
+            ) from error
         ended_s, took = storage.now_s(), watch.stop(less_s=self.service.guard_s)
         assigned = self.service.assigned
         assert assigned is not None

@@ -12,7 +12,7 @@ import zlib
 from dataclasses import dataclass
 
 from rackloop.abilities.blocks import BLOCK_BYTES
-from rackloop.errors import RackloopError
+from rackloop.errors import ProductFailed
 from rackloop_models.lwfs._token import KEY_BYTES
 
 _HEADER = struct.Struct(">4s16sQIII")
@@ -24,7 +24,7 @@ _CRC_BYTES = 4
 HEADER_BYTES = _HEADER.size
 
 
-class NoStore(RackloopError):
+class NoStore(ProductFailed):
     """A drive carries no store, or another drive's."""
 
 

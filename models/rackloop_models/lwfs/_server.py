@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 from rackloop.abilities.blocks import BLOCK_BYTES, Blocks
-from rackloop.errors import RackloopError
+from rackloop.errors import ProductFailed, RackloopError
 from rackloop_models.lwfs._record import (
     DriveKey,
     NoStore,
@@ -31,7 +31,7 @@ class NotHere(RackloopError):
         super().__init__(f"drive {drive_id} is not attached to {server}; ask where it is")
 
 
-class RecordDamaged(RackloopError):
+class RecordDamaged(ProductFailed):
     """A record does not read back as it was written."""
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from statistics import fmean
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from rackloop.abilities.blocks import BLOCK_BYTES
+from rackloop.abilities.blocks import BLOCK_BYTES, IoFailed
 from rackloop.clock import Deadline, VirtualClock
-from rackloop.errors import BadInput, LabError
+from rackloop.errors import BadInput, LabError, ProductFailed
 from rackloop.measurement import Verdict
 from rackloop_fixtures import Took
 from rackloop_fixtures.rack.held_drives import REGION_BYTES
 from rackloop_models.disaggregation import Assignment, Chosen, History, Mapped, Shape, complete_rules, judged
+from rackloop_models.lwfs import LwfsFile
 from tests.plan_modules import plan_module
 from tests.unit.models.lwfs_rack import SmallRack
 
@@ -26,13 +29,8 @@ ELASTIC = plan_module("disaggregation/elastic")
 FAILURE = plan_module("disaggregation/failure")
 
 
-@pytest.mark.parametrize(("chosen", "verdict"), [("s1", Verdict.PASS), ("s2", Verdict.FAIL)])
-def test_the_server_of_an_io_is_the_one_that_answered_and_not_the_one_that_was_chosen(
-    chosen: str, verdict: Verdict
-) -> None:
-    rack, history = SmallRack(), History()
-    history.note(Mapped(0.0, "d1", "s1", "p0"))
-    history.note(Chosen(rack.now_s, 1, "d1", chosen))
+def timed_ios(rack: SmallRack, history: History, chosen: str = "s1") -> tuple[Any, LwfsFile]:
+    """The I/Os of a client of the small rack, for which that server was chosen, and its file."""
     untold = SimpleNamespace(waited_s=lambda: None, late_with=lambda _seconds: 0.0)
     service = SimpleNamespace(
         storage=SimpleNamespace(history=history, now_s=rack.wall_s, rack=untold),
@@ -41,14 +39,57 @@ def test_the_server_of_an_io_is_the_one_that_answered_and_not_the_one_that_was_c
         guard_s=0.0,
     )
     client = rack.client()
-    file = client.open("notes")
-    ios = COMPLETE.TimedIos(service, client)
+    return COMPLETE.TimedIos(service, client), client.open("notes")
+
+
+@pytest.mark.parametrize(("chosen", "verdict"), [("s1", Verdict.PASS), ("s2", Verdict.FAIL)])
+def test_the_server_of_an_io_is_the_one_that_answered_and_not_the_one_that_was_chosen(
+    chosen: str, verdict: Verdict
+) -> None:
+    rack, history = SmallRack(), History()
+    history.note(Mapped(0.0, "d1", "s1", "p0"))
+    history.note(Chosen(rack.now_s, 1, "d1", chosen))
+    ios, file = timed_ios(rack, history, chosen)
     address = ios.do(file, "one", lambda: file.append(b"one"), b"one")
     ios.do(file, "one", lambda: file.read(address), b"one")
     verdicts = {judgement.rule: judgement.verdict for judgement in judged(complete_rules(SHAPE), history)}
     assert verdicts["the policy chooses for each I/O"] is verdict
     assert verdicts["a drive answers only while it is mapped"] is Verdict.PASS
     assert verdicts["no I/O is lost"] is Verdict.PASS
+
+
+def test_a_record_that_is_damaged_when_it_is_read_is_the_products_failure() -> None:
+    rack = SmallRack()
+    ios, file = timed_ios(rack, History())
+    address = file.append(b"one")
+    rack.memory["d1"].write(address.block * BLOCK_BYTES, bytes(BLOCK_BYTES))
+    with pytest.raises(ProductFailed, match="holds no record of this file"):
+        ios.do(file, "one", lambda: file.read(address), b"one")
+
+
+def test_a_drive_that_lost_its_key_is_the_products_failure() -> None:
+    rack = SmallRack()
+    rack.memory["d2"].write(0, bytes(BLOCK_BYTES))
+    with pytest.raises(ProductFailed, match="holds no key"):
+        rack.move("d2", "s2")
+
+
+@pytest.mark.parametrize(("is_on_its_way", "error"), [(False, ProductFailed), (True, IoFailed)])
+def test_an_error_of_a_drive_that_is_at_its_server_is_the_products_and_of_one_that_moves_is_not(
+    is_on_its_way: bool, error: type[Exception]
+) -> None:
+    rack = SmallRack()
+    ios, file = timed_ios(rack, History())
+    address = file.append(b"one")
+    rack.now_s += 1
+
+    def request() -> bytes:
+        if not is_on_its_way:
+            file.read(address)
+        raise IoFailed("read: input/output error", errno.EIO)
+
+    with pytest.raises(error, match="input/output error"):
+        ios.do(file, "one", request, b"one")
 
 
 def test_each_round_has_a_median_of_raw_ios_of_its_own() -> None:
