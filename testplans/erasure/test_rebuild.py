@@ -100,7 +100,7 @@ def check(_lab: Lab, parameters: Mapping[str, Any]) -> None:
 def estimate_server_loss_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
     """A drive that is taken costs a tenth of a second."""
     policies = len(parameters["policies"])
-    return 5 + policies * _round_s(lab, parameters) + added_s(lab, returns=policies)
+    return 5 + policies * (_round_s(lab, parameters) + lab.time_s("answer")) + added_s(lab, returns=policies)
 
 
 def estimate_throttle_s(lab: Lab, parameters: Mapping[str, Any]) -> float:
@@ -163,6 +163,7 @@ def test_server_loss(
                 report = storage.store.rebuild(progress=partial(_tell, progress, name))
                 restored_s = storage.now_s() - began_s
                 tenant.read_all()
+                _require_gone(rack, server)
             rack.bench.host(server).reconnect(rack.deadline(rack.lab.time_s("boot")))
             measure("rebuild.time", report.seconds, policy=policy)
             measure("rebuild.restored", restored_s, policy=policy)
@@ -219,6 +220,15 @@ def test_throttle(
 
 def _tell(progress: Progress, name: str, done: int, total: int) -> None:
     progress(done, total, f"units rebuilt ({name})")
+
+
+def _require_gone(rack: Rack, server: str) -> None:
+    """Raise LabError where a server that was to fail still answers: nothing was survived then."""
+    try:
+        rack.bench.host(server).run(("true",), rack.deadline(rack.lab.time_s("answer")))
+    except LabError:
+        return
+    raise LabError(f"server {server} was to fail and still answers; was the fault made?")
 
 
 def _await_loss(storage: ErasureRack, drive: str) -> None:

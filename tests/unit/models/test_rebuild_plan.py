@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from rackloop.clock import Deadline, VirtualClock
-from rackloop.errors import LabError, NotConnected, ProductFailed
+from rackloop.errors import DeadlineExceeded, LabError, NotConnected, ProductFailed
 from rackloop_models.rack_erasure import Health, ScrubReport, StripeCode
 from tests.plan_modules import plan_module
 
@@ -43,6 +43,28 @@ def test_a_store_with_every_unit_is_whole() -> None:
 def test_a_store_that_lacks_anything_fails(scrubbed: ScrubReport, health: Health) -> None:
     with pytest.raises(ProductFailed, match="a scrub found"):
         require_whole(scrubbed, health)
+
+
+def require_gone(*, answers: bool) -> None:
+    clock = VirtualClock()
+
+    def run(argv: tuple[str, ...], deadline: Deadline) -> None:
+        assert argv == ("true",)
+        if not answers:
+            raise DeadlineExceeded(f"no answer in {deadline.remaining_s():g} s")
+
+    rack = SimpleNamespace(
+        bench=SimpleNamespace(host=lambda _server: SimpleNamespace(run=run)),
+        deadline=lambda seconds: Deadline.after(clock, seconds),
+        lab=SimpleNamespace(time_s=lambda _name: 3.0),
+    )
+    REBUILD._require_gone(rack, "srv1")
+
+
+def test_a_server_that_was_to_fail_is_asked() -> None:
+    require_gone(answers=False)
+    with pytest.raises(LabError, match="srv1 was to fail and still answers"):
+        require_gone(answers=True)
 
 
 def await_loss(*, missing: tuple[str, ...], answers: bool) -> None:
