@@ -148,6 +148,14 @@ def test_a_drive_that_cannot_erase_itself_is_trimmed_to_its_last_byte() -> None:
     assert acts(record) == [("trim", None)]
 
 
+def test_sectors_are_never_written_twice_alike_so_that_a_write_that_is_lost_shows() -> None:
+    with under_test(Written(), *memory()) as (drive, _):
+        before = drive.identify_sectors()
+        now = drive.identify_sectors()
+        assert drive.verify(now).is_right
+        assert drive.verify(before).verdicts["right"] == 0
+
+
 def test_a_drive_that_can_erases_itself_as_it_likes_best() -> None:
     record = Written()
     with under_test(record, *memory(), drive=ErasingDrive) as (drive, there):
