@@ -43,6 +43,10 @@ class Refusal:
         return f"{self.what} was refused: {self.error}"
 
 
+class _Withheld(BlocksUnreadable):
+    """What was said of blocks that were asked for together, each of which was given when it was asked for alone."""
+
+
 @dataclass
 class Reading:
     """The result of a verification: the number of written blocks, and those that were not as last acknowledged."""
@@ -167,7 +171,7 @@ class RecoveryOracle:
         """Read these blocks and see which are not as last acknowledged. Blocks never written are not looked at.
 
         While one batch is looked at, the next is read. Raises what the system does, but for errors that say that
-        blocks cannot be read: which ones is found out, and observed.
+        blocks cannot be read: which ones is found out, and observed. Where each of them is given then, it is the first.
         """
         self._require_inside(first, count)
         reading = Reading()
@@ -223,7 +227,10 @@ class RecoveryOracle:
     def _pieces(
         self, start: int, length: int, began: int, pending: Pending[bytes]
     ) -> Iterator[tuple[int, int, int, bytes | Exception]]:
-        """The range as a whole where it could be read, else halved until each part could, or is one block."""
+        """The range as a whole where it could be read, else halved until each part could, or is one block.
+
+        Where all parts could, though together they could not, what was said of them follows.
+        """
         try:
             yield start, length, began, pending.answer()
         except (BlocksUnreadable, IoFailed) as error:
@@ -231,10 +238,15 @@ class RecoveryOracle:
             if length == 1:
                 yield start, 1, began, error
                 return
+            is_withheld = bool(self.history.is_written[start : start + length].all())
             for part in (range(start, start + length // 2), range(start + length // 2, start + length)):
                 if self.history.is_written[part.start : part.stop].any():
                     asked = self.history.moment()
-                    yield from self._pieces(part.start, len(part), asked, self._start_get(part.start, len(part)))
+                    for piece in self._pieces(part.start, len(part), asked, self._start_get(part.start, len(part))):
+                        is_withheld &= not isinstance(piece[-1], Exception)
+                        yield piece
+            if is_withheld:
+                yield start, 1, began, _Withheld(f"{_span(start, length)} together: {error}")
 
     def _start_get(self, start: int, length: int) -> Pending[bytes]:
         return self._calls.start(f"get of {_span(start, length)}", lambda: self.system.get(start, length))
@@ -245,7 +257,8 @@ class RecoveryOracle:
         ended = self.history.moment()
         written = self.history.is_written[start : start + length]
         newest = self.history.newest[start : start + length].copy()
-        reading.blocks += int(written.sum())
+        if not isinstance(answer, _Withheld):
+            reading.blocks += int(written.sum())
         founds: dict[int, list[tuple[int, Found]]] = {}
         if isinstance(answer, bytearray | memoryview):
             # What an adapter was given by others, and passed on.

@@ -217,6 +217,33 @@ def test_blocks_that_cannot_be_read_are_found_one_by_one_and_are_loud() -> None:
         assert "media error" in found[0].reason
 
 
+class OneAtATime(BlockSystem):
+    """Gives no blocks together."""
+
+    def get(self, first: int, count: int) -> bytes:
+        if count > 1:
+            raise BlocksMissing(f"not all of {count} objects are there")
+        return super().get(first, count)
+
+
+def test_blocks_that_are_not_given_together_are_loud_though_each_of_them_is_given() -> None:
+    with oracle_of(OneAtATime(MemoryBlocks(BLOCKS * BLOCK), "plain")) as oracle:
+        oracle.write(0, BLOCKS)
+        reading = oracle.verify(2, 2)
+        (judged,) = oracle.judge(reading)
+        assert (reading.blocks, judged.outcome) == (2, Outcome.LOUD)
+        assert "block 2, sector 0" in judged.reason
+        assert "blocks 2 to 3 together: not all of 2 objects are there" in judged.reason
+
+
+def test_blocks_that_are_not_given_together_with_one_that_was_never_written_are_right() -> None:
+    with oracle_of(OneAtATime(MemoryBlocks(BLOCKS * BLOCK), "plain")) as oracle:
+        oracle.write(2, 1)
+        oracle.write(5, 1)
+        reading = oracle.verify_all()
+        assert (reading.blocks, oracle.judge(reading)) == (2, [])
+
+
 def test_a_block_that_is_missing_is_right_before_its_first_write_stays() -> None:
     class Objects(BlockSystem):
         def get(self, first: int, count: int) -> bytes:
