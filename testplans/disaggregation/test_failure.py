@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from rackloop.abilities.blocks import IoFailed
 from rackloop.errors import BadInput, LabError, NotSupported, ProductFailed
 from rackloop.faults import FaultSpec
 from rackloop.lab import Lab
@@ -155,7 +156,10 @@ class Failover:
     _listening: list[Future[None]] = field(default_factory=list)
 
     def report(self, drives: Iterable[str]) -> None:
-        """Have the servers of these drives read what is on them, and tell the name service."""
+        """Have the servers of these drives read what is on them, and tell the name service.
+
+        Raises ProductFailed where a drive answers its server with an error.
+        """
         storage = self.storage
         on = {client.drive: client for client in self.clients}
         for drive in drives:
@@ -163,7 +167,10 @@ class Failover:
             blocks = set()
             if drive in on:
                 grant = on[drive].client.grant(on[drive].name, on[drive].rights)
-                records = storage.servers[server].recover(drive, grant.token).records
+                try:
+                    records = storage.servers[server].recover(drive, grant.token).records
+                except IoFailed as error:
+                    raise ProductFailed(f"{server}, which has {drive}, cannot read what is on it: {error}") from error
                 blocks = {f"{on[drive].name}/{number}" for number in range(len(records))}
             storage.names.report(server, drive, blocks)
 

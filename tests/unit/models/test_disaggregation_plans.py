@@ -12,7 +12,7 @@ import pytest
 
 from rackloop.abilities.blocks import BLOCK_BYTES, IoFailed
 from rackloop.clock import Deadline, VirtualClock
-from rackloop.errors import BadInput, LabError, ProductFailed
+from rackloop.errors import BadInput, LabError, NotConnected, ProductFailed
 from rackloop.measurement import Verdict
 from rackloop_fixtures import Took
 from rackloop_fixtures.rack.held_drives import REGION_BYTES
@@ -136,3 +136,23 @@ def test_a_server_that_was_to_fail_and_goes_on_answering_is_not_waited_for_witho
     failover = FAILURE.Failover(storage, SimpleNamespace(up=["s1", "s2"]), [], 0.05, 1.0)
     with pytest.raises(LabError, match="s1 was to fail and still answers; was the fault made"):
         failover._await_loss("s1")
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [(IoFailed("read: input/output error", errno.EIO), ProductFailed), (NotConnected("gone"), LabError)],
+)
+def test_a_drive_that_its_new_server_cannot_read_is_the_products_failure(
+    error: Exception, raised: type[Exception]
+) -> None:
+    def recover(_drive: str, _token: bytes) -> None:
+        raise error
+
+    storage = SimpleNamespace(
+        mapping=SimpleNamespace(server_of=lambda _drive: "s2"), servers={"s2": SimpleNamespace(recover=recover)}
+    )
+    granted = SimpleNamespace(grant=lambda _name, _rights: SimpleNamespace(token=b""))
+    client = SimpleNamespace(drive="d1", name="client of d1", rights=None, client=granted)
+    failover = FAILURE.Failover(storage, None, [client], 0.05, 1.0)
+    with pytest.raises(raised, match="input/output error|gone"):
+        failover.report(["d1"])
