@@ -16,6 +16,7 @@ from rackloop_fixtures import (
     PTS_STATISTICS,
     Conditions,
     DriveUnderTest,
+    LimitsUnknown,
     Measure,
     Workload,
     measured_bytes,
@@ -122,5 +123,9 @@ def test_life_cycle(drive_under_test: DriveUnderTest, parameters: Mapping[str, A
         measure(f"{rounds.state}.iops", found_iops, statistics=PTS_STATISTICS, **workload.labels)
     if wrong or alarms:
         raise ProductFailed("; ".join((*wrong, *alarms)))
+    if not before:
+        raise LimitsUnknown(
+            f"drive {drive.drive_id} reports no health counter: nothing says that it is as it was before"
+        )
 
     measure("steady.round", rounds.steady().last)
