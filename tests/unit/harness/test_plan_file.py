@@ -416,3 +416,18 @@ def test_a_list_of_entries_that_are_all_wrong_is_not_called_empty(root: Path) ->
     path.write_text("plan: x\npurpose: Y.\ntests: []\n")
     with pytest.raises(DescriptionError, match="tests: is empty; give at least one entry"):
         load_plan(path, root)
+
+
+@pytest.mark.parametrize(
+    ("test", "measure"), [("fabric/phy_drop", "phy.miscounted"), ("direct/phy_reset", "phy.uncounted")]
+)
+def test_plans_that_are_shipped_judge_whether_phys_were_disturbed(test: str, measure: str) -> None:
+    plans = [load_plan(path) for path in find_testplans().glob("*.yaml")]
+    judged = {
+        plan.plan: any(limit.measure == measure for limit in entry.limits)
+        for plan in plans
+        for entry in plan.tests
+        if entry.file == test
+    }
+    assert len(judged) == 2
+    assert all(judged.values()), judged
