@@ -9,10 +9,11 @@ import pytest
 
 import allure
 from rackloop.lab import Lab
+from rackloop.measurement import Cause
 from rackloop.parameters import flag, number, part, text
 from rackloop.portmap import Partial
 from rackloop_drivers.workload import Stretch
-from rackloop_fixtures import Measure, Moving, Progress, Rack, find_trace, plan_replay, replay_place
+from rackloop_fixtures import LimitsUnknown, Measure, Moving, Progress, Rack, find_trace, plan_replay, replay_place
 
 PARAMETERS = {
     "trace": text("demo", "the trace: a file, or the name of a shipped one", longest=1024),
@@ -118,3 +119,5 @@ def test_trace_replay(rack: Rack, parameters: Mapping[str, Any], measure: Measur
         measure("replay.changed", count, change=change)
     for direction, latency_s in seen.latency_s.items():
         measure("replay.latency", latency_s, direction=direction)
+    if moving is not None and not remaps:
+        raise LimitsUnknown("the replay was over before any other drive was moved: replay for longer", Cause.HARNESS)
