@@ -51,11 +51,14 @@ def trials_with_code(reading: Reading, erasure: LocalErasure, trials: int, seed:
 
 def agreement(trials: Floats, model: LatencyPmf) -> Agreement:
     """The agreement of trials with the distribution of the model."""
-    n = trials.size
-    at = model.seconds
+    n, drawn, at = trials.size, np.sort(trials), model.seconds
     # A trial and the model may come to the same latency by other roundings.
-    found = np.searchsorted(np.sort(trials), at + 2 * _NANOSECOND, side="right") / n
-    distance = float(np.max(np.abs(found - model.cumulative(at))))
+    up_to = np.searchsorted(drawn, at + 2 * _NANOSECOND, side="right") / n
+    # Right before each latency as well: trials that are too short lie between two of the model's.
+    before = at - 2 * _NANOSECOND
+    below = np.searchsorted(drawn, before, side="right") / n
+    distances = np.abs(up_to - model.cumulative(at)), np.abs(below - model.cumulative(before))
+    distance = float(np.max(distances))
     return Agreement(distance, math.sqrt(math.log(2e6) / (2 * n)))
 
 

@@ -130,6 +130,14 @@ def test_trials_agree_with_the_model(sectors: int, ph: float, codeword: int, cha
         assert trials.mean() == pytest.approx(pmf.mean, abs=5 * trials.std() / math.sqrt(trials.size))
 
 
+@pytest.mark.parametrize("off_s", [-0.001, 0.001])
+def test_trials_that_are_all_off_by_less_than_a_retry_do_not_agree(off_s: float) -> None:
+    reading = Reading(1_000, 1e-3, 0.02)
+    trials, pmf = trials_without_code(reading, 20_000, 5), latency_without_code(reading)
+    assert agreement(trials, pmf).is_given
+    assert not agreement(trials + off_s, pmf).is_given
+
+
 @pytest.mark.parametrize(("k", "m", "sectors"), [(4, 1, 5), (4, 1, 8), (3, 2, 10), (6, 2, 13)])
 def test_trials_agree_with_the_model_where_groups_fail_all_the_time(k: int, m: int, sectors: int) -> None:
     reading, erasure = Reading(sectors, 0.2, 0.02), LocalErasure(k, m, software_decoding(k, m))
