@@ -40,7 +40,7 @@ def elastic_rules(shape: Shape, damping: Damping, *, within_s: float, with_io: b
     return [
         ("every drive is mapped or moving", partial(always_mapped_or_moving, shape.drives, within_s)),
         ("one drive a server port", one_drive_a_place),
-        ("a third of the servers can hold all drives", partial(a_third_holds_all, shape)),
+        ("a third of the servers can hold all drives", partial(a_third_holds_all, shape, within_s)),
         ("servers follow the load", partial(servers_follow_the_load, shape, damping, within_s)),
         ("changes are damped", partial(changes_are_damped, damping.hold_s)),
         *(_IO_RULES if with_io else ()),
@@ -67,8 +67,11 @@ def the_policy_chooses_for_each_io(history: History) -> Findings:
     return Findings(len(ios), broken)
 
 
-def a_third_holds_all(shape: Shape, history: History) -> Findings:
-    """A third of the servers has ports enough, and never do fewer servers have drives than have ports for them."""
+def a_third_holds_all(shape: Shape, within_s: float, history: History) -> Findings:
+    """A third of the servers has ports enough, and never do fewer servers have drives than have ports for them.
+
+    No drive comes to an idle server, nor stays there for longer than a move takes: ``within_s``.
+    """
     third = math.ceil(shape.n / 3)
     broken = []
     if third * shape.k < len(shape.drives):
@@ -88,6 +91,15 @@ def a_third_holds_all(shape: Shape, history: History) -> Findings:
             now = event
         elif now is not None and event.server not in now.servers:
             broken.append(f"{event.drive} came to {event.server} at {event.t_s:g} s, which is idle")
+    stays = history.stays()
+    for active, later in itertools.zip_longest(actives, actives[1:]):
+        by_s = active.t_s + within_s
+        if by_s < (history.ends_s if later is None else later.t_s):
+            broken += [
+                f"{stay.drive} stayed at {stay.server}, which is idle from {active.t_s:g} s on"
+                for stay in stays
+                if stay.server not in active.servers and stay.since_s <= active.t_s and stay.until_s > by_s
+            ]
     return Findings(len(actives), broken)
 
 

@@ -140,6 +140,14 @@ def all_at_one(history: History) -> History:
     return changed(history, lambda event: replace(few, servers=frozenset({"s0"})) if event is few else event)
 
 
+def left_behind(history: History) -> History:
+    """The last drive that moved stays where it was, at a server that is idle from then on."""
+    gone, came = history.of(Unmapped)[-1], history.of(Mapped)[-1]
+    assert gone.drive == came.drive
+    assert gone.server not in history.of(Active)[-1].servers
+    return History([event for event in history.events if event is not gone and event is not came])
+
+
 def never_moving(history: History) -> History:
     """What the controller says is right, and every drive stays where it was dealt."""
     first = history.of(Mapped)[: len(SHAPE.drives)]
@@ -178,6 +186,7 @@ def shared_port(history: History) -> History:
         ("every drive is mapped or moving", lambda history: without(history, Mapped, 0)),
         ("one drive a server port", shared_port),
         ("a third of the servers can hold all drives", all_at_one),
+        ("a third of the servers can hold all drives", left_behind),
         ("servers follow the load", never_moving),
         ("servers follow the load", at_two_servers),
         ("changes are damped", flapping),
