@@ -43,8 +43,14 @@ class Refusal:
         return f"{self.what} was refused: {self.error}"
 
 
-class _Withheld(BlocksUnreadable):
-    """What was said of blocks that were asked for together, each of which was given when it was asked for alone."""
+@dataclass(frozen=True)
+class _Withheld:
+    """The words for blocks that were not given together, each of which was given when it was asked for alone."""
+
+    said: str
+
+
+_Answer = bytes | Exception | _Withheld
 
 
 @dataclass
@@ -211,7 +217,7 @@ class RecoveryOracle:
         self.history.end_write(write, is_acknowledged=True)
         return write.count
 
-    def _answers(self, first: int, count: int) -> Iterator[tuple[int, int, int, bytes | Exception]]:
+    def _answers(self, first: int, count: int) -> Iterator[tuple[int, int, int, _Answer]]:
         """Ranges of blocks that hold written ones, when they were asked for, and what came: bytes or a loud error."""
         pending: tuple[int, int, int, Pending[bytes]] | None = None
         for start, length in self._batches(first, count):
@@ -226,7 +232,7 @@ class RecoveryOracle:
 
     def _pieces(
         self, start: int, length: int, began: int, pending: Pending[bytes]
-    ) -> Iterator[tuple[int, int, int, bytes | Exception]]:
+    ) -> Iterator[tuple[int, int, int, _Answer]]:
         """The range as a whole where it could be read, else halved until each part could, or is one block.
 
         Where all parts could, though together they could not, what was said of them follows.
@@ -243,7 +249,7 @@ class RecoveryOracle:
                 if self.history.is_written[part.start : part.stop].any():
                     asked = self.history.moment()
                     for piece in self._pieces(part.start, len(part), asked, self._start_get(part.start, len(part))):
-                        is_withheld &= not isinstance(piece[-1], Exception)
+                        is_withheld &= not isinstance(piece[-1], Exception | _Withheld)
                         yield piece
             if is_withheld:
                 yield start, 1, began, _Withheld(f"{_span(start, length)} together: {error}")
@@ -251,9 +257,7 @@ class RecoveryOracle:
     def _start_get(self, start: int, length: int) -> Pending[bytes]:
         return self._calls.start(f"get of {_span(start, length)}", lambda: self.system.get(start, length))
 
-    def _look(
-        self, reading: Reading, start: int, length: int, began: int, answer: bytes | Exception, where: str
-    ) -> None:
+    def _look(self, reading: Reading, start: int, length: int, began: int, answer: _Answer, where: str) -> None:
         ended = self.history.moment()
         written = self.history.is_written[start : start + length]
         newest = self.history.newest[start : start + length].copy()
@@ -333,12 +337,14 @@ def _shown(found: Found) -> int | None:
             return None
 
 
-def _not_given(answer: bytes | Exception, expected_bytes: int) -> Found:
+def _not_given(answer: _Answer, expected_bytes: int) -> Found:
     match answer:
         case BlocksMissing():
             return Found(Content.MISSING, error=str(answer))
         case Exception():
             return Found(Content.UNREADABLE, error=str(answer))
+        case _Withheld():
+            return Found(Content.UNREADABLE, error=answer.said)
         case _:
             return Found(Content.CORRUPT, error=f"{len(answer)} bytes where {expected_bytes} were asked for")
 
