@@ -97,17 +97,40 @@ impl Drive {
         self.work.lock().state.health()
     }
 
+    /// Add a fault; returns its identity: that of the fault with this key where there is one. It is recorded before
+    /// anything can come to it.
     pub fn add_fault(
         &self,
-        fault_id: u64,
+        new_id: u64,
         key: Option<&str>,
         fault: &Fault,
     ) -> Result<u64, FaultError> {
-        self.work.lock().state.add_fault(fault_id, key, fault)
+        let mut work = self.work.lock();
+        let fault_id = work.state.add_fault(new_id, key, fault)?;
+        if fault_id == new_id {
+            self.say(What::Fault {
+                drive: self.identity.id.clone(),
+                fault_id,
+                key: key.map(str::to_owned),
+                fault: fault.clone(),
+            });
+        }
+        Ok(fault_id)
     }
 
-    pub fn clear_faults(&self, name: FaultName<'_>) -> Vec<StandingFault> {
-        self.work.lock().state.clear_faults(name)
+    /// Remove faults; returns the identities of those that were active. That is recorded behind all that came to them.
+    pub fn clear_faults(&self, name: FaultName<'_>) -> Vec<u64> {
+        let mut work = self.work.lock();
+        let gone = work.state.clear_faults(name).into_iter();
+        gone.map(|StandingFault { fault_id, key, .. }| {
+            self.say(What::FaultCleared {
+                drive: self.identity.id.clone(),
+                fault_id,
+                key,
+            });
+            fault_id
+        })
+        .collect()
     }
 
     pub fn faults(&self) -> Vec<StandingFault> {
@@ -140,7 +163,10 @@ impl Drive {
             let lba = io.offset / u64::from(self.identity.sector_bytes);
             return Err(self.fail(lba, beyond, None));
         }
-        Ok(self.work.lock().state.begin(io))
+        let mut work = self.work.lock();
+        let verdict = work.state.begin(io);
+        self.record_failure(verdict, None);
+        Ok(verdict)
     }
 
     /// Submit a request that takes time.
@@ -192,9 +218,12 @@ impl Drive {
         }
     }
 
-    /// The verdict on a request that is due.
-    pub fn conclude(&self, io: &Io, failed_at: Option<u64>) -> Verdict {
-        self.work.lock().state.conclude(io, failed_at)
+    /// The verdict on a request that was due at `due_ns`.
+    pub fn conclude(&self, io: &Io, failed_at: Option<u64>, due_ns: u64) -> Verdict {
+        let mut work = self.work.lock();
+        let verdict = work.state.conclude(io, failed_at);
+        self.record_failure(verdict, Some(due_ns));
+        verdict
     }
 
     /// Withdraw requests that were not executed: they have no effect, but still take the drive's time.
@@ -263,8 +292,8 @@ impl Drive {
         bytes: Bytes<'_>,
         due_ns: Option<u64>,
     ) -> Result<(), u32> {
-        if let Verdict::Failed { lba } = verdict {
-            return Err(self.fail(lba, errno::EIO, due_ns));
+        if let Verdict::Failed { .. } = verdict {
+            return Err(errno::EIO);
         }
         self.move_part(io, manner, bytes, due_ns)
     }
@@ -308,16 +337,110 @@ impl Drive {
         flushed.map_err(|_| self.fail(0, errno::EIO, None))
     }
 
+    /// Record a verdict that a request failed. The caller holds the lock of the drive's work, so that the record is
+    /// between those of the fault that it comes from.
+    fn record_failure(&self, verdict: Verdict, due_ns: Option<u64>) {
+        if let Verdict::Failed { lba } = verdict {
+            self.fail(lba, errno::EIO, due_ns);
+        }
+    }
+
     fn fail(&self, lba: u64, errno: u32, due_ns: Option<u64>) -> u32 {
-        self.truth.write(Record {
-            t_ns: now_ns(),
-            what: What::IoError {
-                drive: self.identity.id.clone(),
-                lba,
-                errno,
-                due_ns,
-            },
+        self.say(What::IoError {
+            drive: self.identity.id.clone(),
+            lba,
+            errno,
+            due_ns,
         });
         errno
+    }
+
+    fn say(&self, what: What) {
+        let t_ns = now_ns();
+        self.truth.write(Record { t_ns, what });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Seek};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    use backing::Memory;
+    use racksim::Timing;
+    use rustix::fs::{memfd_create, MemfdFlags};
+
+    use super::*;
+
+    const BYTES: u64 = 1 << 20;
+    const ROUNDS: u64 = 5000;
+
+    fn drive(truth: &TruthLog) -> Drive {
+        let identity = Identity {
+            number: 0,
+            id: "d01".into(),
+            model: String::new(),
+            serial: String::new(),
+            firmware: String::new(),
+            protocol: String::new(),
+            wwn: None,
+            eui64: None,
+            bytes: BYTES,
+            sector_bytes: 512,
+            rotational: false,
+        };
+        let memory = Memory::new(BYTES, false).unwrap();
+        let service = Timing::Ideal {}.start(BYTES, 512, 1);
+        let state = DriveState::new(BYTES, 512, service);
+        Drive::new(identity, state, Backing::Memory(memory), truth.clone())
+    }
+
+    /// Read as fast as can be, until it is over.
+    fn read_on(drive: &Drive, is_over: &AtomicBool) {
+        let read = Io {
+            kind: Kind::Read,
+            offset: 0,
+            length: 512,
+        };
+        let manner = Manner::default();
+        while !is_over.load(Ordering::Relaxed) {
+            let verdict = drive.begin(&read, manner).unwrap();
+            let bytes = Bytes::Fill(&mut [0; 512]);
+            let _ = drive.finish(&read, manner, verdict, bytes, 0, None);
+        }
+    }
+
+    #[test]
+    fn errors_are_recorded_between_the_fault_that_they_come_from_and_its_end() {
+        let mut file = std::fs::File::from(memfd_create("truth", MemfdFlags::empty()).unwrap());
+        let truth = TruthLog::start(file.try_clone().unwrap());
+        let (drive, is_over) = (drive(&truth), AtomicBool::new(false));
+        thread::scope(|scope| {
+            let readers: Vec<_> = (0..2)
+                .map(|_| scope.spawn(|| read_on(&drive, &is_over)))
+                .collect();
+            for id in 1..=ROUNDS {
+                drive.add_fault(id, None, &Fault::Dead {}).unwrap();
+                assert_eq!(drive.clear_faults(FaultName::All), [id]);
+            }
+            is_over.store(true, Ordering::Relaxed);
+            readers
+                .into_iter()
+                .for_each(|reader| reader.join().unwrap());
+        });
+        truth.settle();
+        let mut records = String::new();
+        file.rewind().unwrap();
+        file.read_to_string(&mut records).unwrap();
+        let mut is_dead = false;
+        for record in records.lines() {
+            if record.contains("io_error") {
+                assert!(is_dead, "{record}");
+            } else {
+                is_dead = record.contains(r#""event":"fault""#);
+            }
+        }
+        assert!(records.contains("fault_cleared"));
     }
 }

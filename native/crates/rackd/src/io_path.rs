@@ -82,20 +82,21 @@ impl Queued {
         }
         let route = path.route.read();
         match &route.drive {
-            Some(drive) if route.epoch == epoch => match drive.conclude(&pending.job.io, failed_at)
-            {
-                Verdict::Hangs | Verdict::Waits => {
-                    path.open(None);
-                    path.hold(pending);
+            Some(drive) if route.epoch == epoch => {
+                match drive.conclude(&pending.job.io, failed_at, due_ns) {
+                    Verdict::Hangs | Verdict::Waits => {
+                        path.open(None);
+                        path.hold(pending);
+                    }
+                    verdict => {
+                        let took = Took {
+                            service_ns: due_ns.saturating_sub(since_ns),
+                            due_ns: Some(due_ns),
+                        };
+                        path.carry_out(drive, epoch, pending, verdict, took);
+                    }
                 }
-                verdict => {
-                    let took = Took {
-                        service_ns: due_ns.saturating_sub(since_ns),
-                        due_ns: Some(due_ns),
-                    };
-                    path.carry_out(drive, epoch, pending, verdict, took);
-                }
-            },
+            }
             _ => {
                 drop(route);
                 path.submit(pending);

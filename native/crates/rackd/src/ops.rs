@@ -114,7 +114,7 @@ pub fn run(running: &RunningRack, op: &str, fields: Fields) -> Answer {
         }
         "fault" => {
             let FaultFields { drive, key, fault } = read(fields)?;
-            let key = key.map(|Key(key)| key);
+            let key = key.as_ref().map(|Key(key)| key.as_str());
             now(json!({"fault_id": running.add_fault(running.drive(&drive)?, key, &fault)?}))
         }
         "clear_fault" => clear_fault(running, read(fields)?),

@@ -9,7 +9,7 @@ use std::thread;
 use parking_lot::{Mutex, MutexGuard, RwLockWriteGuard};
 use racksim::{
     ms_to_ns, Attach, Command, Export, Fault, FaultError, FaultName, PowerTarget, Rack, Record,
-    Refusal, SanitizeMethod, StandingFault, What,
+    Refusal, SanitizeMethod, What,
 };
 use realtime::now_ns;
 
@@ -329,35 +329,17 @@ impl RunningRack {
     pub fn add_fault(
         &self,
         drive: usize,
-        key: Option<String>,
+        key: Option<&str>,
         fault: &Fault,
     ) -> Result<u64, FaultError> {
-        let drive = &self.drives[drive];
         let new_id = self.last_fault_id.fetch_add(1, Ordering::Relaxed) + 1;
-        let fault_id = drive.add_fault(new_id, key.as_deref(), fault)?;
-        if fault_id == new_id {
-            self.say(What::Fault {
-                drive: drive.identity.id.clone(),
-                fault_id,
-                key,
-                fault: fault.clone(),
-            });
-        }
-        Ok(fault_id)
+        self.drives[drive].add_fault(new_id, key, fault)
     }
 
     /// Remove the faults of a name from a drive; returns the identities of those that were active.
     pub fn clear_faults(&self, drive: usize, name: FaultName<'_>) -> Vec<u64> {
         let drive = &self.drives[drive];
-        let gone = drive.clear_faults(name);
-        let ids: Vec<u64> = gone.iter().map(|fault| fault.fault_id).collect();
-        for StandingFault { fault_id, key, .. } in gone {
-            self.say(What::FaultCleared {
-                drive: drive.identity.id.clone(),
-                fault_id,
-                key,
-            });
-        }
+        let ids = drive.clear_faults(name);
         if !ids.is_empty() {
             self.release(drive);
         }
@@ -400,11 +382,6 @@ impl RunningRack {
             drop(path.stop());
             path.release();
         }
-    }
-
-    fn say(&self, what: What) {
-        let t_ns = now_ns();
-        self.shared.truth.write(Record { t_ns, what });
     }
 }
 
