@@ -70,6 +70,15 @@ def test_the_first_answer_is_that_of_a_write_that_was_flushed_to_a_file(start: S
     assert (answered["kind"], answered["offset"], answered["length"]) == ("write", 8192, 4096)
 
 
+def test_a_request_that_was_meant_for_another_drive_is_not_the_first_answer(rack: Rack) -> None:
+    with rack.open_export("srv1.p0.by-id.RL000001") as stranger, rack.open_export("srv1.p0") as wire:
+        rack.map((1, 102))
+        assert stranger.read(0, 512) == (EIO, b"")
+        assert wire.read(4096, 512) == (0, bytes(512))
+        answered = [record["offset"] for record in rack.records_until_settled() if record["event"] == "answered"]
+    assert answered == [4096]
+
+
 def test_no_request_begun_after_a_map_change_reaches_the_old_drive(rack: Rack) -> None:
     mark_drives(rack, 1, 2)
     rack.map((1, 101))

@@ -254,7 +254,8 @@ impl IoPath {
         let result = match drive.begin(io, manner) {
             Ok(Verdict::Waits | Verdict::Hangs) => return None,
             Ok(verdict) => drive.finish(io, manner, verdict, bytes, came_ns, None),
-            Err(errno) => Err(errno),
+            // The drive has answered nothing.
+            Err(errno) => return Some(Err(errno)),
         };
         self.note_answer(io, result.is_ok(), 0);
         if result.is_err() || !needs_flush(io, manner) {
