@@ -247,7 +247,8 @@ impl<P> DriveState<P> {
             return Verdict::Failed { lba };
         }
         if matches!(io.kind, Kind::Write | Kind::WriteZeroes) {
-            self.counters.reallocated_sectors += self.faults.rewrite(&sectors);
+            let whole = self.whole_sectors(io);
+            self.counters.reallocated_sectors += self.faults.rewrite(&whole);
         }
         self.count(io);
         Verdict::Done
@@ -277,6 +278,12 @@ impl<P> DriveState<P> {
     fn sectors(&self, io: &Io) -> Range<u64> {
         let end = io.offset + io.length;
         self.lba(io.offset)..end.div_ceil(self.sector_bytes)
+    }
+
+    /// The sectors all of whose bytes are a request's: the rest of one that could not be read is not there to be kept.
+    fn whole_sectors(&self, io: &Io) -> Range<u64> {
+        let start = io.offset.div_ceil(self.sector_bytes);
+        start..self.lba(io.offset + io.length).max(start)
     }
 
     fn count(&mut self, io: &Io) {

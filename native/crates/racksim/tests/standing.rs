@@ -90,6 +90,34 @@ fn sectors_that_could_not_be_read_are_reallocated_when_they_are_written() {
 }
 
 #[test]
+fn a_sector_that_is_written_in_part_stays_unreadable() {
+    let mut drive = drive();
+    drive.add_fault(1, None, &latent(10, 3)).unwrap();
+    for (offset, length) in [(5120, 511), (5121, 511), (5130, 4), (5632, 0), (5119, 1)] {
+        let part = Io {
+            kind: Kind::Write,
+            offset,
+            length,
+        };
+        assert_eq!(drive.begin(&part), Verdict::Done);
+        assert_eq!(drive.begin(&READ), Verdict::Failed { lba: 10 });
+    }
+    let parts_of_two = Io {
+        kind: Kind::WriteZeroes,
+        offset: 5130,
+        length: 1400,
+    };
+    assert_eq!(drive.begin(&parts_of_two), Verdict::Done);
+    assert_eq!(drive.begin(&io(Kind::Read, 11, 1)), Verdict::Done);
+    assert_eq!(drive.begin(&READ), Verdict::Failed { lba: 10 });
+    assert_eq!(
+        drive.begin(&io(Kind::Read, 12, 1)),
+        Verdict::Failed { lba: 12 }
+    );
+    assert_eq!(drive.counters().reallocated_sectors, 1);
+}
+
+#[test]
 fn a_sector_of_several_faults_is_reallocated_once() {
     let mut drive = drive();
     for (id, lba, sectors) in [(1, 10, 4), (2, 12, 4), (3, 12, 1)] {
