@@ -69,6 +69,14 @@ def test_a_trained_link_is_up_and_a_dropped_one_is_not(tmp_path: Path) -> None:
         assert phy.drop_counts([1, 101, 2], soon()) == {1: 1, 101: 1, 2: 0}
 
 
+@pytest.mark.parametrize("times", [(0.05, 0.0, 2), (0.0, 0.05, 2), (0.05, 0.05, 10_001)])
+def test_a_time_or_count_that_rackd_does_not_take_is_out_of_range(
+    tmp_path: Path, times: tuple[float, float, int]
+) -> None:
+    with rack(tmp_path) as (_, _, fabric), pytest.raises(FabricError, match=r"-222,.Data out of range"):
+        FlexFabricPhy(fabric.session).flap([1], *times, soon(), request_id=1)
+
+
 def test_power_loss_brings_the_saved_map_back(tmp_path: Path) -> None:
     with rack(tmp_path) as (_, thread, fabric):
         fabric.apply(Full(CABLED), soon())

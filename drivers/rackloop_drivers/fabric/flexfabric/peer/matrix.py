@@ -13,8 +13,8 @@ class PortMatrix(Protocol):
     """Owns the map, its generation, PHY state, drop counts and the saved map.
 
     Every change of the live map, power-on included, adds one to the generation. A guard that does not match raises
-    :class:`~rackloop.errors.StaleGeneration`, anything else that goes wrong a
-    :class:`~rackloop.errors.LabError`. Coroutines may await nothing but futures.
+    :class:`~rackloop.errors.StaleGeneration`, a number that it does not take a refusal with -222, anything else that
+    goes wrong a :class:`~rackloop.errors.LabError`. Coroutines may await nothing but futures.
     """
 
     @property

@@ -10,6 +10,7 @@ from typing import Any
 from rackloop.abilities import LiveMap, PortState
 from rackloop.errors import StaleGeneration
 from rackloop.portmap import PortMap
+from rackloop_drivers.fabric.flexfabric.dialect.scpi_errors import OUT_OF_RANGE, ScpiError
 from rackloop_drivers.rackd import RackdLink, RackdRefused
 
 
@@ -61,7 +62,7 @@ class RackdMatrix:
         link = await self._connected()
         # The look goes out with the change, behind it, and costs no way of its own.
         change, look = link.ask(op, **given), link.ask("get_map")
-        with _stale_generation():
+        with _refusals_of_the_switch():
             await change
         return _live(await look)
 
@@ -107,7 +108,7 @@ class RackdMatrix:
 
     async def _request(self, op: str, **fields: Any) -> dict[str, Any]:
         link = await self._connected()
-        with _stale_generation():
+        with _refusals_of_the_switch():
             return await link.ask(op, **fields)
 
     async def _connected(self) -> RackdLink:
@@ -117,13 +118,15 @@ class RackdMatrix:
 
 
 @contextmanager
-def _stale_generation() -> Iterator[None]:
-    """Raise what rackd refuses because the map is another by now as StaleGeneration."""
+def _refusals_of_the_switch() -> Iterator[None]:
+    """Raise what rackd refuses as the switch does: by its generation, or for a number too small or too large."""
     try:
         yield
     except RackdRefused as refusal:
         if refusal.code == "stale_generation":
             raise StaleGeneration(str(refusal)) from refusal
+        if refusal.code == "out_of_range":
+            raise ScpiError(OUT_OF_RANGE, str(refusal)) from refusal
         raise
 
 
