@@ -121,9 +121,13 @@ impl Device for Model {
         "model"
     }
 
-    fn submit(&self, work: &mut Vec<Work>, _done: &mut Vec<Done>) {
+    fn submit(&self, work: &mut Vec<Work>, done: &mut Vec<Done>) {
         let mut state = self.state.lock();
         for work in work.drain(..) {
+            if work.pending.is_orphaned() {
+                done.push(work.failed(errno::ESHUTDOWN, now_ns()));
+                continue;
+            }
             let job = work.pending.job;
             let ticket = state.free.pop().unwrap_or_else(|| {
                 state.in_flight.push(None);
@@ -169,5 +173,52 @@ fn io_of(job: &Job) -> Io {
         },
         offset: job.offset,
         length: u64::from(job.length),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use nbd::proto::{cmd, Request as Asked};
+    use nbdserver::{Connection, Style};
+    use racksim::Timing;
+
+    use super::*;
+
+    const BYTES: u64 = 1 << 20;
+
+    #[test]
+    fn what_a_client_that_is_gone_had_waiting_takes_no_time_of_the_drive() {
+        let memory = backing::Memory::new(BYTES, false).unwrap();
+        let service = Timing::Ideal {}.start(BYTES, 512, 1);
+        let model = Model::new(service, 0, Backing::Memory(memory));
+        let (ours, _) = UnixStream::pair().unwrap();
+        let connection = Arc::new(Connection::new(ours.into(), Style::Simple, Arc::default()));
+        let work = || {
+            let asked = Asked {
+                flags: 0,
+                command: cmd::READ,
+                cookie: 0,
+                offset: 0,
+                length: 512,
+            };
+            let job = Job {
+                tenant: 0,
+                kind: Kind::Read,
+                offset: 0,
+                length: 512,
+                fua: false,
+            };
+            let pending = connection.enter(&asked).defer(job, vec![], 0);
+            Work { id: None, pending }
+        };
+        let mut done = Vec::new();
+        model.submit(&mut vec![work()], &mut done);
+        connection.close();
+        model.submit(&mut vec![work(), work()], &mut done);
+        assert_eq!(model.state.lock().in_flight.len(), 1);
+        let results: Vec<_> = done.iter().map(|done| done.result).collect();
+        assert_eq!(results, [Err(errno::ESHUTDOWN); 2]);
     }
 }
