@@ -16,7 +16,7 @@ from rackloop.lab import load_profile
 from rackloop.native import find_binary
 from rackloop.seed import stream
 from tests.deadlines import soon
-from tests.nbd_wire import EINVAL, FLUSH, FUA, TRIM, WRITE_ZEROES, NbdWire
+from tests.nbd_wire import EINVAL, FLUSH, FUA, TRIM, WRITE, WRITE_ZEROES, NbdWire
 from tests.nbdkit_process import serving_unix
 from tests.storageswitch_process import STOP_S, RunningSwitch, running_switch, two_tenants
 
@@ -83,6 +83,18 @@ def test_a_ring_takes_more_requests_than_it_has_places(image: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr + done.stdout
         assert (switch.drive()["waiting"], switch.scheduler()["at_drive"]) == (0, 0)
+
+
+def test_writes_to_one_page_beside_the_page_cache_and_through_it_fail_no_flush(image: Path) -> None:
+    drive = {"kind": "file", "path": str(image), "access": "ring"}
+    with running_switch(two_tenants(drive=drive)) as switch, NbdWire(switch.nbd, "a") as a:
+        for _ in range(1000):
+            for page in range(0, 4 * 4096, 4096):
+                a.send(WRITE, page, 4096, bytes(4096))
+                a.send(WRITE, page + 512, 512, bytes(512))
+                a.send(FLUSH, 0, 0)
+            assert {a.reply()[1] for _ in range(4 * 3)} == {0}
+        assert a.plain(FLUSH) == 0
 
 
 def test_a_file_that_shrinks_below_its_drive_fails_reads(image: Path) -> None:

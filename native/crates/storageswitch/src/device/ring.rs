@@ -1,7 +1,8 @@
 //! A drive through io_uring: requests are submitted by the thread that dispatches them, and reaped by one thread.
 //!
 //! Data moves beside the page cache where the file takes that; requests that are no multiples of its blocks go through
-//! another descriptor of the same file.
+//! another descriptor of the same file. Two writes to one page, each by another of these ways, are never under way at
+//! once: the kernel cannot drop a page of its cache that is written to meanwhile, and fails later flushes of the file.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -31,6 +32,9 @@ const GET_EVENTS: u32 = 1;
 /// Buffers up to this size are kept for the next request.
 const KEEP_BYTES: usize = 1 << 20;
 
+/// The pages of the kernel's cache.
+const PAGE_BYTES: u64 = 4096;
+
 /// The descriptors of a drive's I/O.
 pub struct Files {
     /// Beside the page cache, for requests that are multiples of `block`.
@@ -42,10 +46,33 @@ pub struct Files {
 
 impl Files {
     fn of(&self, job: &Job) -> Option<&File> {
-        let block = u64::from(self.block);
-        let is_whole = job.offset % block == 0 && u64::from(job.length) % block == 0;
-        let direct = self.direct.as_ref().filter(|_| is_whole);
+        let direct = self.direct.as_ref().filter(|_| self.is_whole(job));
         direct.or(self.cached.as_ref())
+    }
+
+    fn is_whole(&self, job: &Job) -> bool {
+        let block = u64::from(self.block);
+        job.offset % block == 0 && u64::from(job.length) % block == 0
+    }
+
+    /// Whether a job goes through the page cache while others go beside it.
+    fn is_exception(&self, job: &Job) -> bool {
+        self.direct.is_some() && self.cached.is_some() && !self.is_whole(job)
+    }
+
+    /// Whether two jobs write to one page by different ways.
+    fn collide(&self, one: &Job, other: &Job) -> bool {
+        let writes = |job: &Job| job.kind == Kind::Write;
+        let pages = |job: &Job| {
+            let end = job.offset + u64::from(job.length);
+            job.offset / PAGE_BYTES..end.div_ceil(PAGE_BYTES)
+        };
+        let (ones, others) = (pages(one), pages(other));
+        writes(one)
+            && writes(other)
+            && self.is_exception(one) != self.is_exception(other)
+            && ones.start < others.end
+            && others.start < ones.end
     }
 }
 
@@ -64,6 +91,8 @@ struct State {
     slots: Vec<Slot>,
     free: Vec<usize>,
     waiting: VecDeque<Work>,
+    /// Requests in flight through the page cache while others go beside it.
+    exceptions: usize,
 }
 
 /// A place for a request in flight. Its buffer stays where it is until the kernel has completed the request.
@@ -94,6 +123,7 @@ impl Ring {
                 slots: (0..depth).map(|_| Slot::default()).collect(),
                 free: (0..depth).rev().collect(),
                 waiting: VecDeque::new(),
+                exceptions: 0,
             }),
         })
     }
@@ -102,7 +132,10 @@ impl Ring {
     fn pump(&self, state: &mut State, done: &mut Vec<Done>) {
         let mut count = 0;
         while let Some(index) = state.free.pop() {
-            let Some(work) = state.waiting.pop_front() else {
+            let next = state.waiting.front();
+            let waits = next.is_none_or(|work| self.collides(state, &work.pending.job));
+            let next = (!waits).then(|| state.waiting.pop_front());
+            let Some(work) = next.flatten() else {
                 state.free.push(index);
                 break;
             };
@@ -111,10 +144,12 @@ impl Ring {
                 state.free.push(index);
                 continue;
             }
+            let is_exception = self.files.is_exception(&work.pending.job);
             let slot = &mut state.slots[index];
             slot.take(work);
             if self.push(slot, index) {
                 count += 1;
+                state.exceptions += usize::from(is_exception);
             } else {
                 let work = slot.work.take().expect("it was just put there");
                 done.push(work.failed(errno::EINVAL, now_ns()));
@@ -124,6 +159,17 @@ impl Ring {
         if count > 0 {
             self.submit_pushed();
         }
+    }
+
+    /// Whether a request has to wait for one in flight, whose completion pumps again.
+    fn collides(&self, state: &State, job: &Job) -> bool {
+        // Without any through the page cache there is nothing to look for.
+        if state.exceptions == 0 && !self.files.is_exception(job) {
+            return false;
+        }
+        let in_flight = state.slots.iter().filter_map(|slot| slot.work.as_ref());
+        let mut jobs = in_flight.map(|work| &work.pending.job);
+        jobs.any(|other| self.files.collide(job, other))
     }
 
     /// Put a request, or what is left of it, into the submission queue; `false` if no descriptor takes it. The caller holds
@@ -196,8 +242,10 @@ impl Ring {
                     continue;
                 }
                 let (work, result) = slot.finish(result);
+                let since_ns = slot.since_ns;
+                state.exceptions -= usize::from(self.files.is_exception(&work.pending.job));
                 let result = result.map_err(|error| self.store.code(&error));
-                hands.done.push(work.done(result, slot.since_ns, at_ns));
+                hands.done.push(work.done(result, since_ns, at_ns));
                 state.free.push(index);
             }
             if is_short {
@@ -291,5 +339,65 @@ impl Device for Ring {
         self.aside.clone().start(shard);
         let ring = self.clone();
         spawn(shard, move |shard| ring.reap(&*shard));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIRECT: (u64, u32) = (4096, 8192);
+
+    fn files() -> Files {
+        let null = || File::open("/dev/null").unwrap();
+        Files {
+            direct: Some(null()),
+            block: 4096,
+            cached: Some(null()),
+        }
+    }
+
+    fn job(kind: Kind, (offset, length): (u64, u32)) -> Job {
+        Job {
+            tenant: 0,
+            kind,
+            offset,
+            length,
+            fua: false,
+        }
+    }
+
+    fn collide(files: &Files, one: (u64, u32), other: (u64, u32)) -> bool {
+        files.collide(&job(Kind::Write, one), &job(Kind::Write, other))
+    }
+
+    #[test]
+    fn writes_to_one_page_through_the_cache_and_beside_it_collide() {
+        let files = files();
+        for exception in [(4095, 2), (12_287, 1), (8192, 512), (0, 20_000)] {
+            assert!(collide(&files, DIRECT, exception), "{exception:?}");
+            assert!(collide(&files, exception, DIRECT), "{exception:?}");
+        }
+        for apart in [(4000, 96), (12_288, 512), DIRECT, (8192, 4096)] {
+            assert!(!collide(&files, DIRECT, apart), "{apart:?}");
+        }
+        assert!(!collide(&files, (8192, 512), (8704, 512)));
+        let read = job(Kind::Read, (8192, 512));
+        assert!(!files.collide(&read, &job(Kind::Write, DIRECT)));
+    }
+
+    #[test]
+    fn nothing_collides_where_there_is_one_way() {
+        let whole = files();
+        let cached = Files {
+            direct: None,
+            ..whole
+        };
+        assert!(!collide(&cached, DIRECT, (8192, 512)));
+        let direct = Files {
+            cached: None,
+            ..files()
+        };
+        assert!(!collide(&direct, DIRECT, (8192, 512)));
     }
 }
