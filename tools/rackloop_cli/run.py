@@ -27,7 +27,7 @@ from rackloop.errors import (
     LabError,
     RackloopError,
 )
-from rackloop.lab import Lab, LabKind, LabState
+from rackloop.lab import Lab, LabState
 from rackloop.names import printable
 from rackloop.plan import Plan, path_of
 from rackloop.units import counted, format_duration
@@ -70,15 +70,11 @@ def run(
     LabError where the results could not be written: the rack is given back, and there is no report.
     """
     prepared = request.read()
-    lab, terms = prepared.rack, request.terms
-    if workers > 1 and lab.kind is not LabKind.MOCK:
-        raise BadInput(f"-n {workers} needs as many racks, and lab {lab.name} is one: leave -n out")
-    if workers > 1 and (terms.servers or terms.within or steal):
-        raise BadInput(f"-n {workers} makes a rack for each worker: leave --servers, --lease and --steal out")
-    if workers > 1 and prepared.plan.servers:
-        raise BadInput(
-            f"-n {workers} makes a rack for each worker, and plan {prepared.plan.plan} has servers: leave -n out"
-        )
+    lab = prepared.rack
+    if workers > 1:
+        prepared.require_racks(f"-n {workers}")
+        if steal:
+            raise BadInput(f"-n {workers} makes a rack for each worker: leave --steal out")
     arguments = _pytest_arguments(prepared, pytest_options)
     if request.dry_run:
         return _dry_run(prepared, arguments, as_json=as_json)
