@@ -20,7 +20,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.LShift: operator.lshift,
 }
 
-_SCHEDULE = "schedule"
+_FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,12 @@ def read_declared(path: Path) -> Declared:
                 constants |= _assigned(target, value, constants, reasons)
             case ast.ImportFrom(module="rackloop.parameters", names=names):
                 constants |= {(name.asname or name.name): VOCABULARY.get(name.name) for name in names}
-    tests = [node for node in ast.walk(module) if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+    tests = [node for node in ast.walk(module) if isinstance(node, _FUNCTION) and node.name.startswith("test_")]
     return Declared(
         parameters=_mapping(path, constants, "PARAMETERS", reasons),
         measures=_mapping(path, constants, "MEASURES", reasons),
         functions=frozenset(node.name for node in tests),
-        playing=frozenset(node.name for node in tests if _SCHEDULE in {argument.arg for argument in node.args.args}),
+        playing=frozenset(node.name for node in tests if "schedule" in {argument.arg for argument in node.args.args}),
         headlines=tuple(constants.get("HEADLINES") or ()),
     )
 
