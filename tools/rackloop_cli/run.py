@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -151,6 +152,10 @@ _WORD = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def _pytest_arguments(prepared: PreparedRun, options: Sequence[str]) -> list[str]:
+    try:
+        shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))
+    except ValueError as error:
+        raise BadInput(f"PYTEST_ADDOPTS cannot be split into options of pytest: {error}") from None
     files = [str(path_of(prepared.tests_root, entry.file)) for entry in prepared.plan.tests]
     return [
         *dict.fromkeys(files),

@@ -161,6 +161,16 @@ def test_a_number_of_thousands_of_digits_is_no_port(arguments: list[str], capfd:
     assert len(said) < 500, said
 
 
+def test_options_of_pytest_that_no_shell_could_read_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-k 'one")
+    assert main(["run", "smoke", "--lab", "mock", "--out", str(tmp_path / "out")]) == EXIT_BAD_INPUT
+    said = "rackloop: PYTEST_ADDOPTS cannot be split into options of pytest: No closing quotation\n"
+    assert capfd.readouterr().err == said
+    assert not (tmp_path / "out").exists()
+
+
 def test_what_people_write_is_printed_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     say("firmware [old] :smile:")
     assert capsys.readouterr().out == "firmware [old] :smile:\n"
