@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,6 +76,12 @@ def test_a_source_that_cannot_be_put(
     monkeypatch.chdir(folder)
     assert main(["store", "mock", "put", "d01", *words]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_closed_standard_input_is_no_empty_file() -> None:
+    put = [sys.executable, "-m", "rackloop_cli.main", "store", "mock", "put", "d01", "-", "--name", "results.tar"]
+    done = subprocess.run(["sh", "-c", 'exec "$@" <&-', "sh", *put], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (2, b"rackloop: standard input cannot be read: it is closed\n")
 
 
 def test_what_may_be_done_asks_for_the_lab_and_leaves_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -129,7 +129,7 @@ def _standard_output(piece: bytes) -> None:
 def _source(source: str) -> Iterator[tuple[BinaryIO, int | None]]:
     """The file to read, and its length where that is known. Raises BadInput."""
     if source == STANDARD:
-        if sys.stdin is None:
+        if sys.__stdin__ is None:
             raise BadInput("standard input cannot be read: it is closed")
         yield sys.stdin.buffer, None
         return
