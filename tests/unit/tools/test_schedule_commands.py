@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from rackloop.clock import RealClock
 from rackloop.errors import BadInput
@@ -23,6 +26,17 @@ from rackloop_cli.schedule.show import ScheduleRequest, find, make, show, time_l
 from rackloop_cli.shared.interruption import interruptible_run
 from rackloop_reports.plots import schedule_timeline
 
+ON_A_FULL_DISK = """
+import resource, sys
+from pathlib import Path
+from rackloop.errors import BadInput
+from rackloop_cli.schedule.show import write
+resource.setrlimit(resource.RLIMIT_FSIZE, (4, 4))
+try:
+    write(Path(sys.argv[1]), "the best so far", replacing=sys.argv[2] == "over")
+except BadInput as error:
+    print(error)
+"""
 STORM = """\
 schedule: storm
 duration: 30 s
@@ -59,6 +73,16 @@ def test_a_drawn_schedule_replaces_no_file(storm: ScheduleRequest) -> None:
     with pytest.raises(BadInput, match=r"storm\.yaml is there already: choose another file"):
         make(storm, out=storm.source)
     assert storm.source.read_text() == STORM
+
+
+@pytest.mark.parametrize(("how", "left"), [("over", ["least.yaml"]), ("new", [])])
+def test_a_full_disk_leaves_the_plan_that_was_there_and_no_half_one(how: str, left: list[str], tmp_path: Path) -> None:
+    for name in left:
+        (tmp_path / name).write_text("the one before")
+    code = [sys.executable, "-c", ON_A_FULL_DISK, tmp_path / "least.yaml", how]
+    done = subprocess.run(code, capture_output=True, text=True, check=True)
+    assert done.stdout == f"--out {tmp_path}/least.yaml: File too large; name a file that can be written\n"
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "the one before") for name in left]
 
 
 def test_what_is_out_of_service_is_not_drawn_and_told(
@@ -122,6 +146,21 @@ def test_a_run_that_is_interrupted_as_it_begins_is_not_left_behind(tmp_path: Pat
         schedule_shrink._run_to_its_end(["sh", "-c", begins])
     pid = (tmp_path / "pid").read_text().strip()
     assert not (Path("/proc") / pid).exists()
+
+
+def test_a_plan_that_came_while_another_was_shrunk_is_not_replaced(storm: ScheduleRequest, tmp_path: Path) -> None:
+    least = tmp_path / "least.yaml"
+    plan = ScheduleRequest(find_testplans() / "storm.yaml", "mock", seed=storm.seed)
+    found = find(plan, load_lab("mock"))[0]
+    least.write_text("of another search")
+    trials = schedule_shrink._Trials(found, plan, tmp_path, Console(), least, times=1)
+    with pytest.raises(BadInput, match=r"least\.yaml is there already: choose another file"):
+        trials.keep(found.schedule, "the best so far")
+    assert least.read_text() == "of another search"
+    least.unlink()
+    for said in ("the best so far", "minimal"):
+        trials.keep(found.schedule, said)
+    assert f"fails with this: {said}." in least.read_text()
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -289,11 +290,27 @@ def time_line(schedule: Schedule) -> Iterator[str]:
 
 
 def write(out: Path, text: str, *, replacing: bool = True) -> None:
-    """Write a file. Raises BadInput where it cannot be, or is there already and not ``replacing``."""
+    """Write a file whole: one that is replaced stays until then. Raises BadInput where it cannot be.
+
+    Not ``replacing``, one that is there already is BadInput too.
+    """
+    # One that is new is made at its place, which nothing else takes in the meantime.
+    half = out.with_name(f".{out.name}.half") if replacing else out
     try:
-        with out.open("w" if replacing else "x", encoding="utf-8") as file:
+        with half.open("w" if replacing else "x", encoding="utf-8") as file, _removed_on_failure(half):
             file.write(text)
+            file.flush()
+            half.replace(out)
     except FileExistsError as error:
         raise BadInput(f"{out} is there already: choose another file with --out, or delete it first") from error
     except OSError as error:
         raise BadInput(f"--out {out}: {error.strerror}; name a file that can be written") from error
+
+
+@contextmanager
+def _removed_on_failure(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise

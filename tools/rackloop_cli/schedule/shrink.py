@@ -87,21 +87,21 @@ class _Trials:
     out: Path
     times: int
     _number: int = 0
-    _written: Schedule | None = None
+    _kept: Schedule | None = None
     _failure: frozenset[str] | None = None
 
     def keep(self, schedule: Schedule, said: str) -> None:
-        """Write the plan that runs the test with ``schedule``."""
+        """Write the plan that runs the test with ``schedule``, over one that this search wrote and no other."""
         counted_as = f"A candidate counted as failing if it failed {self.times} of {self.times} times."
         remark = f"{self.found.title} fails with this: {said}.\n{counted_as}"
-        write(self.out, self._plan(schedule, remark))
+        write(self.out, self._plan(schedule, remark), replacing=self._kept is not None)
+        self._kept = schedule
 
     def tell(self, number: int, candidate: Schedule, best: Schedule) -> None:
         """Say what is tried next; the best that was seen to fail is in its file whatever ends the search."""
         self._number = number
         # The first runs are those that see whether it fails as it was given.
-        if number > self.times and best is not self._written:
-            self._written = best
+        if number > self.times and best is not self._kept:
             self.keep(best, "the best so far of a search that did not end")
         self.console.print(
             f"run {number}: {tried(best, candidate)}: {counted(len(candidate.steps), 'fault')} "
