@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,7 +77,7 @@ def read_declared(path: Path) -> Declared:
         measures=_mapping(path, constants, "MEASURES", reasons),
         functions=frozenset(node.name for node in tests),
         playing=frozenset(node.name for node in tests if "schedule" in {argument.arg for argument in node.args.args}),
-        headlines=tuple(constants.get("HEADLINES") or ()),
+        headlines=tuple(named if isinstance(named := constants.get("HEADLINES"), list) else ()),
     )
 
 
@@ -93,9 +94,8 @@ def _assigned(
     target: ast.expr, value: ast.expr, constants: Mapping[str, Any], reasons: dict[str, str]
 ) -> dict[str, Any]:
     """The names that an assignment gives; those that are not constant are None, and ``reasons`` has why."""
-    why = ""
     try:
-        computed = _computed(value, constants)
+        computed, why = _computed(value, constants), ""
     except (KeyError, TypeError, ValueError, ArithmeticError) as error:
         computed, why = None, f": {error}" if isinstance(error, _NotDeclared) else ""
     match target:
@@ -138,5 +138,5 @@ def _declared(call: ast.Call, constants: Mapping[str, Any]) -> Parameter:
     named = {keyword.arg: _computed(keyword.value, constants) for keyword in call.keywords if keyword.arg}
     try:
         return made(*positional, **named)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, re.error) as error:
         raise _NotDeclared(f"line {call.lineno}: {error}") from None

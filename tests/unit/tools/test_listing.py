@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -135,3 +136,25 @@ def test_drivers_are_listed_with_their_keys(capsys: pytest.CaptureFixture[str]) 
     pdus = {one["name"]: one for one in all_found if one["kind"] == "pdu"}
     assert pdus["apc"]["keys"]["outlets"] == "The number of its outlets, which are numbered from 1."
     assert pdus["redfish"]["simulated"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "said"),
+    [
+        ("PARAMETERS = {'a': None}", "parameter a: its default in the test file, None, does not tell its type"),
+        (
+            "from rackloop.parameters import text\nPARAMETERS = {'a': text('x', 'y', pattern='(')}",
+            "line 2: missing ), unterminated subpattern",
+        ),
+    ],
+)
+def test_a_test_whose_parameters_cannot_be_shown(mine: Path, declared: str, said: str) -> None:
+    (mine / "a" / "test_it.py").write_text(f"{declared}\n")
+    with pytest.raises(BadInput, match=re.escape(said)):
+        tests.show("a/it", mine, as_json=False)
+
+
+def test_headlines_that_are_no_list_are_listed_all_the_same(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (mine / "a" / "test_it.py").write_text("HEADLINES = 5\n")
+    tests.show("a/it", mine, as_json=False)
+    assert ["test", "a/it"] in rows(capsys)

@@ -11,7 +11,7 @@ from typing import Any
 from rackloop.errors import EXIT_PASS, BadInput
 from rackloop.measurement import Limit
 from rackloop.names import guess
-from rackloop.parameters import Parameter, declared_by
+from rackloop.parameters import declared_by
 from rackloop.plan import Plan, PlanEntry, files_by_name, find_testplans, read_declared
 from rackloop_cli.listing.plans import plan_files, read
 from rackloop_cli.listing.rows import print_json, print_rows
@@ -39,10 +39,10 @@ def show(name: str, testplans: Path | None, *, as_json: bool) -> int:
     path = files[name]
     try:
         declared = read_declared(path)
+        parameters = [_parameter(key, raw) for key, raw in declared.parameters.items()]
     except ValueError as error:
         raise BadInput(str(error)) from None
     about = _declaration(path)
-    parameters = [_parameter(key, declared_by(raw)) for key, raw in declared.parameters.items()]
     limits = list(_limits(name, testplans))
     if as_json:
         print_json(name=name, **about, parameters=parameters, measures=dict(declared.measures), limits=limits)
@@ -80,7 +80,11 @@ def _declaration(path: Path) -> dict[str, Any]:
     return found
 
 
-def _parameter(name: str, parameter: Parameter) -> dict[str, Any]:
+def _parameter(name: str, declared: Any) -> dict[str, Any]:
+    try:
+        parameter = declared_by(declared)
+    except ValueError as error:
+        raise BadInput(f"parameter {name}: {error}") from None
     values = parameter.default if parameter.is_list else [parameter.default]
     default = ", ".join("none" if value is None else parameter.shown(value) for value in values)
     kind = _TYPES[parameter.type]
