@@ -14,6 +14,7 @@ from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput, DescriptionErr
 from rackloop.lab import Lab, LabState, check_files, load_lab
 from rackloop.names import NAME
 from rackloop.units import counted
+from rackloop_cli.shared.output import write_whole
 from rackloop_drivers.endpoint import host_and_port
 from rackloop_drivers.fabric.flexfabric import FlexFabric, FlexFabricDriver, open_flexfabric
 from rackloop_drivers.host import SshAccess, SshHost, run_on_all
@@ -55,15 +56,18 @@ def run(
     if name is None or not NAME.fullmatch(name):
         raise BadInput(f"--name {name or 'is missing'}: give a name of letters, digits, '_' and '-', a letter first")
     out = out or Path(f"{name}.yaml")
+    there = f"{out} is there already: choose another file with --out, or replace it with --force"
     if out.exists() and not force:
-        raise BadInput(f"{out} is there already: choose another file with --out, or replace it with --force")
+        raise BadInput(there)
     if known is not None:
         found = _of_lab(known, name, clock)
     else:
         found = _of_hosts(_accesses(hosts, known_hosts, key_file), switch, name, clock)
     text = found.text(clock.wall())
     try:
-        out.write_text(text, encoding="utf-8")
+        write_whole(out, text, replacing=force)
+    except FileExistsError as error:
+        raise BadInput(there) from error
     except OSError as error:
         raise BadInput(f"{out} cannot be written: {error.strerror}; choose another file with --out") from error
     drives = sum(len(server.inventory.drives) for server in found.servers)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rackloop.data import data_path
 from rackloop.errors import EXIT_PASS, BadInput
+from rackloop_cli.shared.output import write_whole
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
@@ -64,8 +65,7 @@ def _text(example: str, name: str) -> str:
 def _write(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
+        write_whole(path, text, replacing=False)
     except FileExistsError:
         raise BadInput(f"{path} exists already and stays as it is: choose another name") from None
     except OSError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ from rackloop.plan import Plan, PlanEntry, files_by_name, find_testplans, load_p
 from rackloop.record import TestFinished, read_events
 from rackloop.seed import choose_seed
 from rackloop.units import counted, format_quantity
-from rackloop_cli.shared.output import make_directory, print_json, write_files
+from rackloop_cli.shared.output import make_directory, print_json, write_files, write_whole
 from rackloop_cli.shared.tables import plain_table, print_whole
 from rackloop_labs.offered import unsupported_in
 
@@ -290,27 +289,10 @@ def time_line(schedule: Schedule) -> Iterator[str]:
 
 
 def write(out: Path, text: str, *, replacing: bool = True) -> None:
-    """Write a file whole: one that is replaced stays until then. Raises BadInput where it cannot be.
-
-    Not ``replacing``, one that is there already is BadInput too.
-    """
-    # One that is new is made at its place, which nothing else takes in the meantime.
-    half = out.with_name(f".{out.name}.half") if replacing else out
+    """Write a file whole. Raises BadInput where it cannot be, or is there already and not ``replacing``."""
     try:
-        with half.open("w" if replacing else "x", encoding="utf-8") as file, _removed_on_failure(half):
-            file.write(text)
-            file.flush()
-            half.replace(out)
+        write_whole(out, text, replacing=replacing)
     except FileExistsError as error:
         raise BadInput(f"{out} is there already: choose another file with --out, or delete it first") from error
     except OSError as error:
         raise BadInput(f"--out {out}: {error.strerror}; name a file that can be written") from error
-
-
-@contextmanager
-def _removed_on_failure(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise

@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -44,6 +47,35 @@ def make_directory(out: Path | None) -> None:
 def each_once(values: Iterable[Value]) -> tuple[Value, ...]:
     """The distinct values of an option, in order."""
     return tuple(dict.fromkeys(values))
+
+
+def write_whole(out: Path, text: str, *, replacing: bool) -> None:
+    """Write a file of which all is there or nothing; one that is replaced stays until then, and a link is followed.
+
+    Raises FileExistsError where it is there and not ``replacing``, another OSError where it cannot be written.
+    """
+    place = Path(os.path.realpath(out))
+    if replacing and place.exists() and not place.is_file():
+        # A device or a pipe has no half.
+        place.write_text(text, encoding="utf-8")
+        return
+    # One that is new is made at its place, which nothing else takes in the meantime.
+    half = place.with_name(f".{place.name}.half") if replacing else place
+    with half.open("w" if replacing else "x", encoding="utf-8") as file, _removed_on_failure(half):
+        file.write(text)
+        file.flush()
+        if place.exists():
+            half.chmod(stat.S_IMODE(place.stat().st_mode))
+        half.replace(place)
+
+
+@contextmanager
+def _removed_on_failure(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def write_files(out: Path, texts: Mapping[str, str], stem: str, figure: Figure | None) -> None:
