@@ -79,7 +79,7 @@ def test_a_drawn_schedule_replaces_no_file(storm: ScheduleRequest) -> None:
 def test_a_full_disk_leaves_the_plan_that_was_there_and_no_half_one(how: str, left: list[str], tmp_path: Path) -> None:
     for name in left:
         (tmp_path / name).write_text("the one before")
-    code = [sys.executable, "-c", ON_A_FULL_DISK, tmp_path / "least.yaml", how]
+    code = [sys.executable, "-c", ON_A_FULL_DISK, str(tmp_path / "least.yaml"), how]
     done = subprocess.run(code, capture_output=True, text=True, check=True)
     assert done.stdout == f"--out {tmp_path}/least.yaml: File too large; name a file that can be written\n"
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "the one before") for name in left]
