@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from rackloop.clock import Deadline, RealClock
 from rackloop.errors import DeadlineExceeded, LabError, LoginRefused, NotConnected
-from rackloop.lab import FileSecret
-from rackloop_drivers.boxes import Login
-from rackloop_drivers.power.ipmi import Ipmitool
+from rackloop.lab import FileSecret, Secret
+from rackloop_drivers.boxes import ConsoleOpening, Login
+from rackloop_drivers.power.ipmi import IpmiBmcDriver, IpmiConsoleDriver, Ipmitool
+from rackloop_drivers.remembered import Remembered
+from rackloop_drivers.stream_console import Stream
 
 LOST = "Error: Unable to establish IPMI v2 / RMCP+ session"
 
@@ -26,6 +29,10 @@ def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     return said
+
+
+def no_shell(host: str, port: int, user: str, password: Secret | None, known_hosts: Path, deadline: Deadline) -> Stream:
+    raise AssertionError
 
 
 def ipmitool(folder: Path) -> Ipmitool:
@@ -65,3 +72,20 @@ def test_the_password_is_not_on_the_command_line(said: Path) -> None:
     (argv,) = (said.parent / "argv").read_text().splitlines()
     assert "-H bmc1 -p 6230 -U operator -E" in argv
     assert "horse" not in argv
+
+
+@pytest.mark.parametrize(
+    ("of_the_console", "used"), [(None, 3), (0, 0), (17, 17)], ids=["that of the bmc", "zero", "another"]
+)
+def test_a_console_logs_in_with_the_cipher_suite_it_is_given(of_the_console: int | None, used: int, said: Path) -> None:
+    said.write_text(f"Error in open session response message : no matching cipher suite\n{LOST}\n")
+    (said.parent / "password").write_text("right horse")
+    login = {"address": "bmc1", "user": "operator", "password": FileSecret(said.parent / "password")}
+    bmc = IpmiBmcDriver(driver="ipmi").model_copy(update={**login, "cipher_suite": 3})
+    driver = IpmiConsoleDriver(driver="ipmi").model_copy(update={"cipher_suite": of_the_console})
+    clock = RealClock()
+    with ExitStack() as stack:
+        remembered = Remembered(said.parent / "consoles.json", clock, 60.0)
+        console = driver.open(ConsoleOpening(clock, stack, bmc, no_shell, remembered))
+        with pytest.raises(LabError, match=f"the controller has no cipher suite {used};"):
+            console.open(Deadline.after(clock, 30))

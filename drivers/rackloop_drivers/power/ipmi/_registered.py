@@ -82,7 +82,8 @@ class IpmiConsoleDriver(ConsoleDriver):
             raise BadInput("the console is that of a bmc with an address and an account; give bmc: in the description")
         # The port of another service is not that of its IPMI.
         where = self.address or (str(bmc.address) if isinstance(bmc, IpmiBmcDriver) else _host_of(str(bmc.address)))
-        suite = self.cipher_suite or (bmc.cipher_suite if isinstance(bmc, IpmiBmcDriver) else 17)
+        usual = bmc.cipher_suite if isinstance(bmc, IpmiBmcDriver) else 17
+        suite = usual if self.cipher_suite is None else self.cipher_suite
         return IpmiConsole(Ipmitool(where, bmc.login(), cipher_suite=suite), opening.clock)
 
     @asynccontextmanager
