@@ -14,7 +14,7 @@ from rackloop_drivers.serial_keys import Baud, SerialDevice
 if TYPE_CHECKING:
     from rackloop_drivers.boxes import Chassis, SimulatedPlace
 
-_PORT = r"(?:6[0-4][0-9]{3}|[1-5][0-9]{4}|[1-9][0-9]{0,3})"
+_PORT = r"(?:6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}|[1-9][0-9]{0,3})"
 _HOST = r"(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+)"
 
 
