@@ -10,18 +10,19 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import ConfigDict, PrivateAttr
 
 from rackloop.abilities import Console, Host, PhyControl, PortState, PowerPort, SystemEventLog
 from rackloop.abilities import Fabric as FabricAbility
 from rackloop.clock import Clock, Deadline
-from rackloop.errors import NotSupported
+from rackloop.errors import BadInput, NotSupported
 from rackloop.lab import Bmc, Fabric, Lab, LabState, Pdu, Phy, Secret, SecretReference, SerialConsole
 from rackloop.lab.yaml import Description, File, Flag, Text
 from rackloop.portmap import PortMap
 from rackloop_drivers.boxes._login import Login
+from rackloop_drivers.endpoint import host_and_port
 
 if TYPE_CHECKING:
     import asyncio
@@ -233,6 +234,9 @@ class OverNetwork(Description):
     password: SecretReference | None = None
     """The place of the account's password, or, without an account, of the community."""
 
+    schemes: ClassVar[frozenset[str] | None] = None
+    """The schemes of URLs that may be its address; None for all."""
+
     _login: Login | None = PrivateAttr(default=None)
 
     def login(self) -> Login:
@@ -245,6 +249,30 @@ class OverNetwork(Description):
         """The address."""
         if self.address is None:
             yield "address", "is missing: its host name, or its URL where it speaks HTTPS"
+            return
+        try:
+            self._endpoint()
+        except BadInput as error:
+            yield "address", str(error)
+
+    def _endpoint(self) -> tuple[str, int]:
+        """The host and the port of its address; port 0 where none is given. Raises BadInput where it is no address."""
+        address = str(self.address)
+        if "@" in address:  # never quote it: messages end up in logs
+            raise BadInput("an account must not stand in an address; give user: and password: instead")
+        scheme, is_url, rest = address.partition("://")
+        if is_url and self.schemes is not None and scheme.lower() not in self.schemes:
+            urls = "".join(f", or {known}://host" for known in sorted(self.schemes))
+            raise BadInput(f"{address!r} is no address that this driver speaks to; give 'host' or 'host:port'{urls}")
+        return host_and_port(rest.partition("/")[0] if is_url else address, 0)
+
+    def _at(self, default_port: int) -> tuple[str, str] | None:
+        """The ``own_address`` of a box that shares its address with no other; None where that is no address."""
+        try:
+            host, port = self._endpoint()
+        except BadInput:
+            return None
+        return "address", f"{host.lower()}:{port or default_port}"
 
 
 class OverTls(OverNetwork):

@@ -49,6 +49,10 @@ class Ser2netConsoleDriver(ConsoleDriver):
         async with Ser2netPeer(chassis.line, is_telnet=str(self.address).startswith("rfc2217:")) as peer:
             yield {"address": peer.address}
 
+    def own_address(self) -> tuple[str, str] | None:
+        """The address: a port of ser2net is one line."""
+        return None if self.address is None else ("address", self.address.lower().removeprefix("rfc2217://"))
+
     def lacking(self) -> Iterator[tuple[str, str]]:
         """The address."""
         if self.address is None:
@@ -83,6 +87,10 @@ class TtyConsoleDriver(ConsoleDriver):
 
         async with TtyPeer(chassis.line) as peer:
             yield {"device": peer.device}
+
+    def own_address(self) -> tuple[str, str] | None:
+        """The device."""
+        return None if self.device in {None, "auto"} else ("device", str(self.device))
 
     def lacking(self) -> Iterator[tuple[str, str]]:
         """The device."""

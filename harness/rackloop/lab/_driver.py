@@ -84,6 +84,10 @@ class Driven(Description):
         """The keys, each with a message, that the description of a box which is not simulated lacks."""
         yield from ()
 
+    def own_address(self) -> tuple[str, str] | None:
+        """The key of the address of a box that is not simulated, and the address; None where others may be there."""
+        return None
+
     @classmethod
     def of(cls, described: Driven, where: Mapping[str, Any] | None = None) -> Self:
         """``described`` as a box of this class, at ``where`` its simulation answers. Raises TypeError for another."""

@@ -30,7 +30,10 @@ from rackloop.lab.yaml import (
     whole,
 )
 
-_SshEndpoint = Annotated[str, matching(r"[A-Za-z0-9._:%\[\]-]{1,255}", "a host such as srv1.lab.example or 'host:22'")]
+_PORT = "(?:6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}|[1-9][0-9]{0,3})"
+_IPV6 = "(?=.*::|(?:[^:]*:){7})[0-9A-Fa-f:.]+(?:%[A-Za-z0-9._-]+)?"
+_HOST_OR_PORT = rf"{_IPV6}|(?:[A-Za-z0-9_][A-Za-z0-9._-]{{0,252}}|\[{_IPV6}\])(?::{_PORT})?"
+_SshEndpoint = Annotated[str, matching(_HOST_OR_PORT, "a host such as srv1.lab.example or 'host:22'")]
 
 
 class Stack(StrEnum):

@@ -40,9 +40,7 @@ class EnvironmentSecret(Secret):
     def reveal(self) -> str:
         """The variable's value."""
         if not (value := os.environ.get(self.name)):
-            raise BadInput(
-                f"the environment variable {self.name} is not set, and a secret is to be read from it; export it"
-            )
+            raise BadInput(f"the environment variable {self.name} is not set, and is to hold a secret; export it")
         return value
 
 
@@ -64,9 +62,7 @@ class FileSecret(Secret):
                 raise BadInput(f"the secret file {self.path} is a pipe, which may never say it; give it as a file")
             text = self.path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise BadInput(
-                f"the secret file {self.path} cannot be read: {error}; check its name, owner and mode"
-            ) from None
+            raise BadInput(f"the secret {self.path} cannot be read: {error}; check its name, owner and mode") from None
         if not (value := text.removesuffix("\n").removesuffix("\r")):
             raise BadInput(f"the secret file {self.path} is empty; write the secret into it")
         return value

@@ -38,9 +38,8 @@ def _secret(value: object, info: ValidationInfo) -> Secret:
     [(key, where)] = value.items()
     match key:
         case "env":
-            if not re.fullmatch(
-                r"[A-Za-z_][A-Za-z0-9_]*", name := text_of(where, "the name of an environment variable")
-            ):
+            name = text_of(where, "the name of an environment variable")
+            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
                 raise wrong("expected the name of an environment variable after env, such as RACK_BMC_PASSWORD")
             return EnvironmentSecret(name)
         case "file":

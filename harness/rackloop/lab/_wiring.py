@@ -17,6 +17,10 @@ from rackloop.names import guess, quoted
 
 # What exports of simulated racks and the targets of faults are called besides the parts of a lab.
 _RESERVED = frozenset({"drive", "drives", "ports", "servers", "switch"})
+_OF_SERVERS = {
+    "ssh": "where the server's SSH answers, such as srv1.lab.example",
+    "known_hosts": "the file with the server's SSH key, by ssh-keyscan; compare the key on the console",
+}
 
 
 class _Taken:
@@ -139,10 +143,8 @@ def _check_drives(examined: Examined[Lab], lab: Lab) -> None:
     }
     for name, drive in lab.drives.items():
         path = ("drives", name)
-        if drive.size % drive.traits.sector_bytes:
-            message = (
-                f"{drive.size} B is no whole number of sectors of {drive.traits.sector_bytes} B; give the exact size"
-            )
+        if drive.size % (sector := drive.traits.sector_bytes):
+            message = f"{drive.size} B is no whole number of sectors of {sector} B; give the exact size"
             examined.report((*path, "size"), message)
         if not isinstance(drive.timing, str) and examined.is_sound(*path, "profile"):
             _check_parameters(examined, (*path, "timing"), drive.traits, drive.timing)
@@ -267,22 +269,25 @@ def _check_endpoints(examined: Examined[Lab], lab: Lab) -> None:
             f"sqlite serves one machine, and {len(lab.controllers)} control this rack; name a store they share, such "
             "as postgresql://rackloop@db.lab.example/rackloop",
         )
+    taken = _Taken(examined, "{thing[1]} is already the SSH of {by}; each server has its own")
     for name, server in lab.servers.items():
-        _check_server_endpoints(examined, ("servers", name), server)
+        for key, what in _OF_SERVERS.items():
+            if getattr(server, key) is None and examined.is_sound("servers", name, key):
+                examined.report(("servers", name, key), f"is missing: {what}")
+        if server.ssh is not None and examined.is_sound("servers", name, "ssh"):
+            taken.take((server.jump, server.ssh.lower().removesuffix(":22")), ("servers", name, "ssh"))
     for name, drive in lab.drives.items():
         if "model" not in drive.model_fields_set and examined.is_sound("drives", name, "model"):
-            message = (
-                "is missing: the model as the drive reports it; without it the drive could not be told from another"
-            )
+            message = "is missing: the model as the drive reports it, or the drive could not be told from another"
             examined.report(("drives", name, "model"), message)
 
 
 def _check_boxes(examined: Examined[Lab], lab: Lab) -> None:
-    """Report boxes without an address that are not simulated, in the words of their drivers."""
+    """Report boxes that are not simulated and have no address of their own, in the words of their drivers."""
+    taken = _Taken(examined, "{thing} is already the address of {by}; each box has its own")
     boxes: dict[KeyPath, Driven | None] = {("fabric",): lab.fabric, ("phy",): lab.phy}
     boxes |= {("pdus", name): pdu for name, pdu in lab.pdus.items()}
-    boxes |= {("servers", name, "bmc"): server.bmc for name, server in lab.servers.items()}
-    boxes |= {("servers", name, "console"): server.console for name, server in lab.servers.items()}
+    boxes |= {("servers", name, key): getattr(s, key) for name, s in lab.servers.items() for key in ("bmc", "console")}
     is_real = lab.kind is LabKind.PHYSICAL
     for path, box in boxes.items():
         if box is None or (box.is_simulated and not is_real) or not examined.is_sound(*path, "driver"):
@@ -295,14 +300,8 @@ def _check_boxes(examined: Examined[Lab], lab: Lab) -> None:
             where = (*path, *key.split("."))
             if examined.is_sound(*where):
                 examined.report(where, message)
-
-
-def _check_server_endpoints(examined: Examined[Lab], path: KeyPath, server: Server) -> None:
-    if server.ssh is None and examined.is_sound(*path, "ssh"):
-        examined.report((*path, "ssh"), "is missing: where the server's SSH answers, such as srv1.lab.example")
-    if server.known_hosts is None and examined.is_sound(*path, "known_hosts"):
-        message = "is missing: the file with the server's SSH key, by ssh-keyscan; compare the key on the console"
-        examined.report((*path, "known_hosts"), message)
+        if (own := box.own_address()) and examined.is_sound(*path, own[0]):
+            taken.take(own[1], (*path, own[0]))
 
 
 def _knows(examined: Examined[Lab], path: KeyPath, what: str, name: str, *where: str, key: bool = False) -> bool:

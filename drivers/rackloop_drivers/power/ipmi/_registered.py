@@ -36,10 +36,15 @@ class IpmiBmcDriver(OverNetwork, BmcDriver):
     """A management controller that speaks IPMI."""
 
     is_simulated: ClassVar[bool] = True
+    schemes: ClassVar[frozenset[str]] = frozenset()
     instead: ClassVar[Mapping[str, str]] = dict.fromkeys(("ca_file", "verify"), _NO_CERTIFICATE)
 
     cipher_suite: _CipherSuite = 17
     """The cipher suite to log in with: 17 is SHA-256 with AES-128, 3 is SHA-1 with AES-128."""
+
+    def own_address(self) -> tuple[str, str] | None:
+        """The address: a controller has one server."""
+        return self._at(623)
 
     def open(self, opening: Opening) -> Controller:  # noqa: ARG002 - a driver's signature
         """The controller."""

@@ -33,6 +33,8 @@ _SECURE = "https://"
 
 class _OverRedfish(OverTls):
     is_simulated: ClassVar[bool] = True
+    # What is logged in to in the clear shows its password.
+    schemes: ClassVar[frozenset[str]] = frozenset({"https"})
     instead: ClassVar[Mapping[str, str]] = {
         "cipher_suite": "Redfish speaks HTTPS, which agrees on ciphers by itself: leave it out (driver: ipmi has it)"
     }
@@ -50,6 +52,10 @@ class _OverRedfish(OverTls):
 
 class RedfishBmcDriver(_OverRedfish, BmcDriver):
     """A management controller that speaks Redfish."""
+
+    def own_address(self) -> tuple[str, str] | None:
+        """The address: a controller of several servers is refused."""
+        return self._at(443)
 
     def open(self, opening: Opening) -> Controller:
         """The controller."""
@@ -76,6 +82,11 @@ class RedfishPduDriver(_OverRedfish, PduDriver):
 
     unit: Text | None = None
     """The one meant of several units behind the address, by the last part of its path, such as 2."""
+
+    def own_address(self) -> tuple[str, str] | None:
+        """The address, and the unit where it is one of several there."""
+        own = self._at(443)
+        return own if own is None or self.unit is None else (own[0], f"unit {self.unit} of {own[1]}")
 
     def open(self, opening: Opening) -> Callable[[int], PowerPort]:
         """A function from the number of an outlet to its power port."""

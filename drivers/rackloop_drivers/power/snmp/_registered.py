@@ -24,7 +24,12 @@ _NO_CERTIFICATE = (
 
 class _SnmpPduDriver(OverNetwork, PduDriver):
     is_simulated: ClassVar[bool] = True
+    schemes: ClassVar[frozenset[str]] = frozenset()
     instead: ClassVar[Mapping[str, str]] = dict.fromkeys(("ca_file", "verify"), _NO_CERTIFICATE)
+
+    def own_address(self) -> tuple[str, str] | None:
+        """The address: an agent has one unit."""
+        return self._at(161)
 
     @abstractmethod
     def _dialect(self) -> tuple[Callable[[SnmpAgent, int], PowerPort], OutletMib]:

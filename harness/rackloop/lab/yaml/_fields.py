@@ -219,8 +219,7 @@ TEXT = matching(
 )
 Text = Annotated[str, TEXT]
 User = Annotated[
-    str,
-    matching(r"[A-Za-z_][A-Za-z0-9_.@-]{0,63}[$]?", "a user name of letters, digits and '_', '.', '@', '-'"),
+    str, matching(r"[A-Za-z_][A-Za-z0-9_.@-]{0,63}[$]?", "a user name of letters, digits and '_', '.', '@', '-'")
 ]
 Flag = Annotated[bool, Scalar(lambda value, _info: flag(value), {"type": "boolean"})]
 Size = Annotated[int, Scalar(_size, {"type": "string", "examples": ["8 GiB", "1.92 TB"]})]
