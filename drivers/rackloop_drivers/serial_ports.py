@@ -7,6 +7,8 @@ from typing import Any
 from serial import SerialBase, rfc2217, serial_for_url
 from serial.urlhandler import protocol_socket
 
+from rackloop_drivers.socket_keepalive import keep_alive
+
 __all__ = ["open_port"]
 
 
@@ -36,6 +38,10 @@ class _ClosesSocket(SerialBase):
 
 class _Rfc2217Port(_ClosesSocket, rfc2217.Serial):
     """A port behind RFC 2217."""
+
+    def keep_alive(self, *, idle_s: int, probes: int) -> None:
+        """See :func:`~rackloop_drivers.socket_keepalive.keep_alive`."""
+        keep_alive(self._socket, idle_s=idle_s, probes=probes)
 
 
 class _SocketPort(_ClosesSocket, protocol_socket.Serial):

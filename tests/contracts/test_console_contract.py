@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
+import socket
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -270,6 +271,35 @@ def test_a_wrong_password_is_refused_by_the_controllers_ssh(server: Server, stac
     with pytest.raises(LoginRefused, match="the password"):
         console.open(soon())
     server.boxes.account.succeed()
+
+
+@pytest.mark.parametrize("is_telnet", [False, True], ids=["plain TCP", "RFC 2217"])
+def test_a_ser2net_that_vanishes_is_noticed_after_40_seconds(
+    server: Server, stack: ExitStack, *, is_telnet: bool
+) -> None:
+    peer = stack.enter_context(server.boxes.loop.entered(Ser2netPeer(server.line, is_telnet=is_telnet)))
+    console = Ser2netConsole(peer.address, CLOCK)
+    stack.callback(console.close)
+    console.open(soon())
+    port = int(peer.address.rpartition(":")[2])
+    wire = stack.enter_context(_connected_to(port))
+    assert wire.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+    idle, apart, probes = (
+        wire.getsockopt(socket.IPPROTO_TCP, option)
+        for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+    )
+    assert idle + probes * apart == 40
+
+
+def _connected_to(port: int) -> socket.socket:
+    """This process's end of its connection to a port of its own."""
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(OSError), ExitStack() as stack:
+            wire = stack.enter_context(socket.fromfd(int(descriptor.name), socket.AF_INET, socket.SOCK_STREAM))
+            if wire.getpeername() == ("127.0.0.1", port):
+                stack.pop_all()
+                return wire
+    raise LookupError(port)
 
 
 def test_a_line_that_was_reset_leaves_no_socket_open(server: Server, stack: ExitStack) -> None:

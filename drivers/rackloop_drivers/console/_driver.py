@@ -10,6 +10,7 @@ from typing import Any
 from rackloop.clock import Clock, Deadline
 from rackloop.errors import BadInput, DeadlineExceeded, NameUnknown, NotConnected
 from rackloop_drivers.endpoint import host_and_port
+from rackloop_drivers.socket_keepalive import keep_alive
 from rackloop_drivers.stream_console import MOST_BYTES, DescriptorStream, Stream, StreamConsole
 
 _RFC2217 = "rfc2217://"
@@ -50,14 +51,8 @@ class Ser2netConsole(StreamConsole):
             raise NameUnknown(f"{said}; look at it in the lab description, or ask the name service") from None
         except OSError as error:
             raise NotConnected(f"{self.where}: {error.strerror}; is its host on, and ser2net running?") from None
-        for option, value in (
-            (socket.TCP_NODELAY, 1),
-            (socket.TCP_KEEPIDLE, _KEEPALIVE_S),
-            (socket.TCP_KEEPINTVL, _KEEPALIVE_S),
-            (socket.TCP_KEEPCNT, _KEEPALIVE_PROBES),
-        ):
-            wire.setsockopt(socket.IPPROTO_TCP, option, value)
-        wire.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        keep_alive(wire, idle_s=_KEEPALIVE_S, probes=_KEEPALIVE_PROBES)
         return DescriptorStream(self.where, wire.fileno(), wire.close, why="; has another the port?")
 
 
@@ -88,6 +83,7 @@ class _PortStream:
         self._where = where
         with _mapped(where):
             self._port: Any = open_port(url, baudrate=baud, timeout=self._SLICE_S)
+            self._port.keep_alive(idle_s=_KEEPALIVE_S, probes=_KEEPALIVE_PROBES)
 
     def read(self, timeout_s: float) -> bytes:
         """Take the bytes that have come."""

@@ -23,6 +23,7 @@ from rackloop_drivers.host._access import SshAccess
 from rackloop_drivers.host._known_hosts import KnownHosts
 from rackloop_drivers.host._login import Answer, answer_to, offers, refusal
 from rackloop_drivers.host._paramiko import hang_up, load_paramiko
+from rackloop_drivers.socket_keepalive import keep_alive
 
 if TYPE_CHECKING:
     from paramiko import Channel, Transport
@@ -248,10 +249,7 @@ def _dial(access: SshAccess, deadline: Deadline) -> socket.socket:
         raise BadInput(f"{access}: {access.host!r} is no name that a host can have: {error}") from error
     # paramiko leaves Nagle's algorithm on, and each command would wait 40 ms for a delayed acknowledgement.
     wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    wire.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_S)
-    wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEPALIVE_S)
-    wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _KEEPALIVE_PROBES)
+    keep_alive(wire, idle_s=_KEEPALIVE_S, probes=_KEEPALIVE_PROBES)
     wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNANSWERED_MS)
     return wire
 
