@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from rackloop.errors import ToolError
+from rackloop.lab import environment_for_programs
 
 # Where ./rackloop installs what it needs.
 _CHECKOUT = Path(__file__).resolve().parents[2] / ".rackloop"
@@ -123,7 +124,15 @@ class AllureStart:
         command = [str(node), str(find_allure()), "generate", "--config", str(config), self._results.name]
         pipe = subprocess.PIPE
         try:
-            return subprocess.Popen(command, cwd=self._results.parent, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+            return subprocess.Popen(
+                command,
+                cwd=self._results.parent,
+                env=environment_for_programs(),
+                stdin=pipe,
+                stdout=pipe,
+                stderr=pipe,
+                text=True,
+            )
         except OSError as error:
             raise ToolError(f"cannot start {node}: {error.strerror}; install Node.js 20 or newer") from error
 

@@ -144,6 +144,21 @@ def test_a_lab_that_ends_with_its_run_is_of_one_session_with_it_and_hears_no_ctr
         assert (os.getsid(lab), os.getpgid(lab)) == (os.getsid(0), lab)
 
 
+def test_it_does_not_inherit_the_variables_of_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PASSWORD_OF_A_SERVER", "hunter2")
+    monkeypatch.setenv("OF_NO_DESCRIPTION", "kept")
+    described = tmp_path / "one.yaml"
+    described.write_text(
+        "{name: one, kind: mock, fabric: {driver: flexfabric},\n"
+        "servers: {srv1: {ports: {p0: 1}, password: {env: PASSWORD_OF_A_SERVER}}},\n"
+        "drives: {d01: {profile: sata-ssd, serial: A1, slot: 1, size: 1 MiB, port: 2, scratch: true}}}\n"
+    )
+    with running_mock_rack(tmp_path, str(described)) as rack:
+        environment = rack.says("srv1", "tr '\\0' '\\n' < /proc/1/environ").splitlines()
+    assert "OF_NO_DESCRIPTION=kept" in environment
+    assert not [line for line in environment if line.startswith("PASSWORD_OF_A_SERVER")]
+
+
 def test_without_bubblewrap_one_line_names_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lab = load_lab("mock")
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -12,6 +12,7 @@ from pathlib import Path
 from rackloop.abilities import Executor, Host, WritableDrive
 from rackloop.clock import Deadline
 from rackloop.errors import DeadlineExceeded, LabError, NotSupported
+from rackloop.lab import environment_for_programs
 from rackloop.native import find_binary
 from rackloop_drivers.failed_command import failure_of
 from rackloop_drivers.host_tools import name_of
@@ -78,7 +79,14 @@ def _image(expected: Expected, deadline: Deadline) -> bytes:
         label = [str(find_binary("rackprobe")), "write", str(tree / "first"), *identity]
         for argv in (label, [mkfs, "-q", "-F", "-b", "4096", "-O", _FEATURES, "-d", str(tree), str(image)]):
             try:
-                done = subprocess.run(argv, capture_output=True, text=True, timeout=deadline.remaining_s(), check=False)
+                done = subprocess.run(
+                    argv,
+                    env=environment_for_programs(),
+                    capture_output=True,
+                    text=True,
+                    timeout=deadline.remaining_s(),
+                    check=False,
+                )
             except subprocess.TimeoutExpired:
                 raise DeadlineExceeded(f"no {FILE_SYSTEM} could be made in time: {argv[0]} was still at work") from None
             if done.returncode:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from rackloop.errors import LabError, ToolError
+from rackloop.lab import environment_for_programs
 
 _BOOT_S = 20.0
 # Its init reaps what servers leave behind, and the whole sandbox ends with it.
@@ -53,6 +54,8 @@ class Sandbox:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
+                # The server's first process shows its environment to all that runs there.
+                env=environment_for_programs(),
                 pass_fds=[told],
             )
             os.close(told)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import shlex
 import shutil
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from rackloop.clock import Clock
 from rackloop.errors import LabError
+from rackloop.lab import environment_for_programs
 from rackloop_labs.virtual_rack.prerequisites import found
 from rackloop_labs.virtual_rack.recipe import ACCOUNT, GuestRecipe
 
@@ -186,7 +186,7 @@ def _run(argv: list[str], recipe: GuestRecipe, out: int, work: Path, clock: Cloc
     lines: list[str] = []
     # A shell may know no descriptor of two digits, which this one can have here.
     shell = f'exec "$@" {_OUT}>&1 >/dev/null'
-    environment = {**os.environ, "PATH": _SBIN, "LC_ALL": "C.UTF-8", "TMPDIR": str(work)}
+    environment = {**environment_for_programs(), "PATH": _SBIN, "LC_ALL": "C.UTF-8", "TMPDIR": str(work)}
     environment |= {"DEBIAN_FRONTEND": "noninteractive", "SOURCE_DATE_EPOCH": str(recipe.dated_s)}
     with subprocess.Popen(
         # However this process ends, mmdebstrap ends and clears up.

@@ -15,6 +15,7 @@ from typing import Any
 from qemu.qmp import EventListener, QMPClient, QMPError
 
 from rackloop.errors import LabError
+from rackloop.lab import environment_for_programs
 from rackloop_drivers.clock_access import CLOCK_PORT
 from rackloop_labs.virtual_rack.image import DISK, INITRD, KERNEL, MEMORY, STATE
 from rackloop_labs.virtual_rack.precedence import give_way
@@ -146,6 +147,7 @@ class Machine:
                 argv += ["-chardev", f"socket,id={name_of_it},fd={theirs.fileno()}"]
             process = await asyncio.create_subprocess_exec(
                 *argv,
+                env=environment_for_programs(),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.PIPE,

@@ -10,6 +10,7 @@ from ipaddress import IPv4Interface, IPv4Network
 from pathlib import Path
 
 from rackloop.errors import LabError
+from rackloop.lab import environment_for_programs
 from rackloop_labs.virtual_rack.prerequisites import VDE_SWITCH, found
 
 NETWORK = IPv4Network("10.77.0.0/24")
@@ -66,6 +67,7 @@ class StorageNetwork:
         # Its console is on standard input, at whose end it ends: this process has the other end of the pipe.
         process = await asyncio.create_subprocess_exec(
             *argv,
+            env=environment_for_programs(),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,

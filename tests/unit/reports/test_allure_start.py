@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rackloop.errors import ToolError
+from rackloop.lab import EnvironmentSecret
 from rackloop_reports.allure_process import AllureStart, how_to_install
 
 # Tells that it runs, then waits for its configuration as Allure does.
@@ -45,6 +46,18 @@ def test_a_start_that_is_given_no_task_ends_with_its_context(tmp_path: Path, beg
         process = int(begun.read_text())
     with pytest.raises(ProcessLookupError):
         os.kill(process, 0)
+
+
+def test_it_does_not_inherit_the_variables_of_secrets(
+    tmp_path: Path, begun: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PASSWORD_OF_A_REPORT", "hunter2")
+    monkeypatch.setenv("OF_NO_DESCRIPTION", "kept")
+    EnvironmentSecret("PASSWORD_OF_A_REPORT")
+    with AllureStart(tmp_path / "results", tmp_path / "node"):
+        environment = Path("/proc", begun.read_text(), "environ").read_text()
+    assert "OF_NO_DESCRIPTION=kept" in environment
+    assert "PASSWORD_OF_A_REPORT" not in environment
 
 
 def test_what_is_missing_is_said_when_it_is_needed(tmp_path: Path) -> None:
