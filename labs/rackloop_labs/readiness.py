@@ -56,8 +56,12 @@ def _missing(path: KeyPath, value: object) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _unreadable(path: Path) -> str | None:
-    if not path.exists():
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
         return f"there is no file {path}; make it, or correct the name"
+    except OSError as error:
+        return f"{path} cannot be read: {error.strerror}; check its name, and the owner and mode of its folder"
     if not path.is_file() or not os.access(path, os.R_OK):
         return f"{path} cannot be read; check that it is a file, its owner and its mode"
     return None

@@ -54,6 +54,15 @@ def test_each_thing_that_is_missing_is_told_at_its_place(tmp_path: Path, monkeyp
     assert f"this machine is {socket.gethostname()}" in found[0].message
 
 
+def test_a_file_that_cannot_be_looked_at_keeps_nothing_else_from_being_told(tmp_path: Path) -> None:
+    path = described(tmp_path, "elsewhere")
+    path.write_text(path.read_text().replace("box1.known_hosts", "k" * 256).replace("box1.key", "das.yaml/key"))
+    places = {one.path: one.message for one in unready(load_lab(path))}
+    assert "k cannot be read: File name too long" in places["servers.box1.known_hosts"]
+    assert "there is no file" in places["servers.box1.key_file"]
+    assert "servers.box1.bmc.ca_file" in places
+
+
 def test_nothing_is_missing_where_all_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("box1.known_hosts", "box1.key", "ca.pem", "vault.yml"):
         (tmp_path / name).write_text("x")
