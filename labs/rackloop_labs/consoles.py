@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from rackloop.abilities import Console
@@ -42,6 +43,8 @@ class RackConsoles:
         self.by_server: dict[str, Console] = {}
         self._lab = lab
         self._controllers = controllers
+        self._secrets: tuple[str, ...] | None = None
+        self._reading = Lock()
         self._closing = ExitStack()
         remembered = Remembered(state.directory / _REMEMBERED, clock, _REMEMBERED_S)
         for name, server in lab.servers.items():
@@ -53,12 +56,19 @@ class RackConsoles:
     def secrets(self) -> tuple[str, ...]:
         """The passwords of servers and controllers, which must not stand in a log; longest first.
 
-        Those that cannot be read now are not among them: nothing here has logged in with them either.
+        Those that cannot be read now are not among them: nothing here has logged in with them either. They are read
+        once, also where all consoles ask for them at a time: each key of a vault is a program that decrypts it.
         """
+        with self._reading:
+            if self._secrets is None:
+                self._secrets = self._read_secrets()
+            return self._secrets
+
+    def _read_secrets(self) -> tuple[str, ...]:
         known = [getattr(controller, "password", None) for controller in self._controllers.values()]
         known += [server.password for server in self._lab.servers.values()]
         found = set()
-        for secret in known:
+        for secret in dict.fromkeys(known):
             if secret is not None:
                 with suppress(RackloopError):
                     found.add(secret.reveal())
