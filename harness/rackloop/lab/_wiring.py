@@ -252,13 +252,13 @@ def _check_paths(examined: Examined[Lab], lab: Lab) -> None:
         for port, path in server.paths.items():
             where: KeyPath = ("servers", name, "paths", port)
             _knows(examined, where, f"port of {name}", port, "servers", name, "ports", key=True)
+            if path.startswith("/"):
+                examined.report(where, f"expected the beginning of names in /dev/disk/by-path, without that: {path}")
             longer = (other for other, theirs in server.paths.items() if other != port and is_on_path(theirs, path))
             # Of two that are the same, the second is the one to change.
             other = next((other for other in longer if server.paths[other] != path or other < port), None)
             if other is not None:
-                examined.report(
-                    where, f"{path} is also the beginning of the path of {other}; a port has a path of its own"
-                )
+                examined.report(where, f"{path} is also the beginning of the path of {other}; each port has its own")
 
 
 def _check_endpoints(examined: Examined[Lab], lab: Lab) -> None:

@@ -257,6 +257,12 @@ PHYSICAL_NEEDS = [
         "8:8: pdus.pdu1.address: is missing",
         ["host name"],
     ),
+    (
+        "ssh: srv1",
+        "paths: {p0: /dev/disk/by-path/pci-0000:3b:00.0}, ssh: srv1",
+        "5:38: servers.srv1.paths.p0: expected the beginning of names in /dev/disk/by-path, without that",
+        ["pci-0000:3b:00.0"],
+    ),
     ("model: M, ", "", "9:3: drives.d01.model: is missing", ["as the drive reports it"]),
     ("5000c500a0000001", "5000e500", "9:55: drives.d01.wwn: expected a WWN of 16", ["which has 8"]),
     (
