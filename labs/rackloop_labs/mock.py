@@ -120,6 +120,7 @@ class MockBench:
 
     def device(self, server: str, port: str) -> NbdExport:
         """The port's NBD export, as large as the rack's largest drive, whichever is mapped."""
+        self._wired.switch_port(server, port)
         export = self.endpoints["servers"][server]["ports"][port]["export"]
         return NbdExport(Path(self.endpoints["nbd"]), export, self._port_bytes, knows_drives=True)
 
