@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from rackloop.drive_identifiers import IDENTIFIERS
 from rackloop.lab._driver import Driven, registered_drivers
@@ -34,6 +34,8 @@ _PORT = "(?:6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}
 _IPV6 = "(?=.*::|(?:[^:]*:){7})[0-9A-Fa-f:.]+(?:%[A-Za-z0-9._-]+)?"
 _HOST_OR_PORT = rf"{_IPV6}|(?:[A-Za-z0-9_][A-Za-z0-9._-]{{0,252}}|\[{_IPV6}\])(?::{_PORT})?"
 _SshEndpoint = Annotated[str, matching(_HOST_OR_PORT, "a host such as srv1.lab.example or 'host:22'")]
+# Written with its folder it is the same name.
+_ByPath = Annotated[Text, AfterValidator(lambda name: name.removeprefix("/dev/disk/by-path/"))]
 
 
 class Stack(StrEnum):
@@ -125,7 +127,7 @@ class Server(Description):
     """Hot-plug attach behaviour: vanilla, no_timeouts, warm_port or comreset."""
     ports: Annotated[Mapping[Name, Annotated[int, whole(1, 4096)] | None], Field(min_length=1)]
     """The HBA ports, each with the switch port it is wired to, such as {p0: 1, p1: 2}; {p0, p1} without a switch."""
-    paths: Mapping[Name, Text] = {}
+    paths: Mapping[Name, _ByPath] = {}
     """For each HBA port the beginning of the /dev/disk/by-path names of what is there, as in {p0: pci-0000:10:00.0}."""
     bmc: Annotated[Bmc | None, Field(json_schema_extra=_or_driver_alone("bmc"))] = None
     """The baseboard management controller: a driver's name, or a mapping with its address and account."""
@@ -183,7 +185,7 @@ class Drive(Description):
     """The EUI-64 of an NVMe namespace: 16 hexadecimal digits."""
     nguid: Nguid | None = None
     """The NGUID of an NVMe namespace: 32 hexadecimal digits."""
-    by_path: Text | None = None
+    by_path: _ByPath | None = None
     """The name under /dev/disk/by-path."""
     slot: Text | None = None
     """The slot it sits in: a number in its expander, else the enclosure's or PCIe slot's name."""

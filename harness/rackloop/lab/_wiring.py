@@ -78,9 +78,7 @@ def _check_fabric(examined: Examined[Lab], lab: Lab) -> None:
         for key in sorted(lab.fabric.model_fields_set & {"ports", "outlet"}):
             examined.report(("fabric", key), "a static fabric has no switch; delete the key", key=True)
         for path, _ in wired:
-            examined.report(
-                path, "a static fabric has no switch ports; delete the number, and attach drives to servers"
-            )
+            examined.report(path, "a static fabric has no switch ports; delete the number and attach drives to servers")
         return
     taken = _Taken(examined, "switch port {thing} is already used by {by}; one plug fits in a port")
     for path, number in wired:
@@ -158,10 +156,8 @@ def _check_drives(examined: Examined[Lab], lab: Lab) -> None:
                 tracker.take(value, (*path, identifier))
 
 
-def _check_parameters(
-    examined: Examined[Lab], path: KeyPath, profile: Profile, parameters: Mapping[str, object]
-) -> None:
-    for name, value in parameters.items():
+def _check_parameters(examined: Examined[Lab], path: KeyPath, profile: Profile, given: Mapping[str, object]) -> None:
+    for name, value in given.items():
         try:
             profile.with_parameters({name: value})
         except (BadInput, PydanticCustomError) as error:
@@ -253,7 +249,7 @@ def _check_paths(examined: Examined[Lab], lab: Lab) -> None:
             where: KeyPath = ("servers", name, "paths", port)
             _knows(examined, where, f"port of {name}", port, "servers", name, "ports", key=True)
             if path.startswith("/"):
-                examined.report(where, f"expected the beginning of names in /dev/disk/by-path, without that: {path}")
+                examined.report(where, f"expected the beginning of names in /dev/disk/by-path, found {quoted(path)}")
             longer = (other for other, theirs in server.paths.items() if other != port and is_on_path(theirs, path))
             # Of two that are the same, the second is the one to change.
             other = next((other for other in longer if server.paths[other] != path or other < port), None)

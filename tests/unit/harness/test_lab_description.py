@@ -161,3 +161,14 @@ def test_what_is_written_is_what_is_read(
         name: (drive["serial"], drive["wwn"], drives[name][2] << 20, int(drive["port"]), drives[name][3])
         for name, drive in written.items()
     }
+
+
+def test_a_name_by_path_may_stand_with_its_folder(tmp_path: Path) -> None:
+    text = (LABS / "direct-attached.yaml").read_text()
+    (tmp_path / "whole.yaml").write_text(text.replace("pci-0000", "/dev/disk/by-path/pci-0000"))
+    plain, whole = load_lab(LABS / "direct-attached.yaml"), load_lab(tmp_path / "whole.yaml")
+    assert plain.servers["node1"].paths
+    assert [server.paths for server in whole.servers.values()] == [server.paths for server in plain.servers.values()]
+    by_path = [drive.by_path for drive in plain.drives.values()]
+    assert any(by_path)
+    assert [drive.by_path for drive in whole.drives.values()] == by_path

@@ -259,9 +259,9 @@ PHYSICAL_NEEDS = [
     ),
     (
         "ssh: srv1",
-        "paths: {p0: /dev/disk/by-path/pci-0000:3b:00.0}, ssh: srv1",
-        "5:38: servers.srv1.paths.p0: expected the beginning of names in /dev/disk/by-path, without that",
-        ["pci-0000:3b:00.0"],
+        "paths: {p0: /dev/sda}, ssh: srv1",
+        "5:38: servers.srv1.paths.p0: expected the beginning of names in /dev/disk/by-path, found",
+        ["/dev/sda"],
     ),
     ("model: M, ", "", "9:3: drives.d01.model: is missing", ["as the drive reports it"]),
     ("5000c500a0000001", "5000e500", "9:55: drives.d01.wwn: expected a WWN of 16", ["which has 8"]),
