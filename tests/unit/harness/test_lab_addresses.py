@@ -80,6 +80,13 @@ def test_what_is_no_address_of_a_controller_is_a_problem(driver: str, address: s
     assert "hunter2" not in problem
 
 
+def test_what_is_no_address_of_serial_over_lan_is_a_problem(tmp_path: Path) -> None:
+    described = "ssh: srv1, bmc: {driver: ipmi, address: bmc1}, console: {driver: ipmi, address: 'bmc1:PORT'}"
+    assert problems_of(rack(described.replace("PORT", "623")), tmp_path) == []
+    [problem] = problems_of(rack(described.replace("PORT", "x")), tmp_path)
+    assert problem.startswith("servers.srv1.console.address: 'bmc1:x' is no address")
+
+
 @pytest.mark.parametrize("driver", ["apc", "cyberpower", "redfish"])
 def test_what_is_no_address_of_a_unit_is_a_problem(driver: str, tmp_path: Path) -> None:
     [problem] = problems_of(rack(pdus=(f"driver: {driver}, address: 'http://pdu1'",)), tmp_path)

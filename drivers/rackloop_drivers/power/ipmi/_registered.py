@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from urllib.parse import urlsplit
@@ -104,6 +104,14 @@ class IpmiConsoleDriver(ConsoleDriver):
         account = getattr(bmc, "account", None) or place.account()[0]
         async with IpmiBmc(chassis, account) as other:
             yield {"address": other.address}
+
+    def lacking(self) -> Iterator[tuple[str, str]]:
+        """Nothing but an address that leads somewhere, where one is given."""
+        if self.address is not None:
+            try:
+                host_and_port(self.address, 0)
+            except BadInput as error:
+                yield "address", str(error)
 
 
 def _host_of(address: str) -> str:
