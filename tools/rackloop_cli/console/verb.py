@@ -7,7 +7,7 @@ import select
 import sys
 import termios
 import tty
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from threading import Event, Lock
@@ -17,9 +17,10 @@ from rackloop.clock import Clock, Deadline, RealClock
 from rackloop.errors import EXIT_BAD_INPUT, EXIT_LAB_FAILED, EXIT_PASS, BadInput, RackloopError
 from rackloop.lab import Lab, LabState, Part, load_lab
 from rackloop.names import guess
-from rackloop.safety.leases import Holder, Leases
+from rackloop.safety.leases import Holder, Lease, Leases
 from rackloop.safety.store import open_lab_store
 from rackloop_cli.console.keys import HELP, Command, KeyFilter
+from rackloop_cli.console.permit import TypingPermit
 from rackloop_cli.shared.interruption import interruptible
 from rackloop_labs.console_follower import ConsoleFollower
 from rackloop_labs.console_lines import ConsoleLine, ConsoleLog
@@ -43,7 +44,7 @@ def run(name: str, server: str, *, log: Path | None, once: bool, for_s: float | 
     state = LabState.of(lab.name)
     with ExitStack() as stack:
         consoles = stack.enter_context(opened_consoles(lab, clock, state))
-        may_type = _say_who_holds(lab, server, state, clock, force=force)
+        permit = _say_who_holds(lab, server, state, clock, force=force)
         screen = Screen(sys.stdin.isatty() and sys.stdout.isatty() and not once)
         if log is not None:
             screen.log = _opened(log, lab, server, consoles.by_server[server], clock)
@@ -54,7 +55,7 @@ def run(name: str, server: str, *, log: Path | None, once: bool, for_s: float | 
         stack.callback(follower.stop)
         if screen.is_terminal:
             with _raw_terminal(screen):
-                _converse(follower, consoles.by_server[server], screen, clock, for_s, may_type=may_type)
+                _converse(follower, consoles.by_server[server], screen, clock, for_s, permit)
         else:
             _listen(follower, screen, clock, for_s, once=once)
         screen.finish()
@@ -155,7 +156,12 @@ def _listen(follower: ConsoleFollower, screen: Screen, clock: Clock, for_s: floa
 
 
 def _converse(
-    follower: ConsoleFollower, console: Console, screen: Screen, clock: Clock, for_s: float | None, *, may_type: bool
+    follower: ConsoleFollower,
+    console: Console,
+    screen: Screen,
+    clock: Clock,
+    for_s: float | None,
+    permit: TypingPermit,
 ) -> None:
     """Send what is typed until the user leaves."""
     keys, has_told = KeyFilter(), False
@@ -167,10 +173,11 @@ def _converse(
         if not (typed := os.read(sys.stdin.fileno(), _READ_SIZE)):
             return
         sent, commands = keys.feed(typed)
-        if sent and not may_type and not has_told:
+        if sent and not permit.may_type():
+            if not has_told:
+                screen.remark(f"{permit.why_not}: what is typed is not sent")
             has_told = True
-            screen.remark("reading only: what is typed is not sent")
-        if sent and may_type:
+        elif sent:
             try:
                 console.send(sent, Deadline.after(clock, _SENT_WITHIN_S))
             except RackloopError as error:
@@ -195,19 +202,25 @@ def _raw_terminal(screen: Screen) -> Iterator[None]:
         sys.stderr.write("\n")
 
 
-def _say_who_holds(lab: Lab, server: str, state: LabState, clock: Clock, *, force: bool) -> bool:
-    """Say who holds the server, and return whether the user may type: with a lease of the user's own, or by force."""
+def _say_who_holds(lab: Lab, server: str, state: LabState, clock: Clock, *, force: bool) -> TypingPermit:
+    """Say who holds the server, and give the permission to type: with a lease of the user's own, or by force."""
     part, here = Part.server(server), Holder.here(bound=False)
-    with closing(open_lab_store(lab, state, clock)) as store:
-        held = [lease for lease in Leases(store, lab.name).held() if lease.parts.covers(part)]
+
+    def leases() -> list[Lease]:
+        with closing(open_lab_store(lab, state, clock)) as store:
+            return [lease for lease in Leases(store, lab.name).held() if lease.parts.covers(part)]
+
+    def is_own(held: Iterable[Lease]) -> bool:
+        return force or any(lease.holder.process is None and lease.holder.user == here.user for lease in held)
+
+    held = leases()
     for lease in held:
         print(f"[rackloop: {lease}]", file=sys.stderr)
-    if force or any(lease.holder.process is None and lease.holder.user == here.user for lease in held):
-        return True
-    whose = "" if held else f"{server} is not leased; "
-    how = f"to type, lease it (`rackloop lab lease {lab.name} --servers {server}`), or add --force"
-    print(f"[rackloop: {whose}reading only: {how}]", file=sys.stderr)
-    return False
+    if not (may_type := is_own(held)):
+        whose = "" if held else f"{server} is not leased; "
+        how = f"to type, lease it (`rackloop lab lease {lab.name} --servers {server}`), or add --force"
+        print(f"[rackloop: {whose}reading only: {how}]", file=sys.stderr)
+    return TypingPermit(lambda: force or is_own(leases()), clock, at_first=may_type)
 
 
 def _require_console(lab: Lab, server: str) -> None:
