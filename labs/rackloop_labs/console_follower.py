@@ -89,7 +89,8 @@ class ConsoleFollower:
                 except _FINAL as error:
                     self._lose(error, "nothing is heard any more")
                     return
-                except RackloopError as error:
+                except (RackloopError, OSError) as error:
+                    # This machine may be out of what a connection takes, such as descriptors: no test is to fail by it.
                     if not self._stopping.is_set():
                         self._lose(error, "trying again")
                 self._stopping.wait(pause_s)
@@ -116,7 +117,7 @@ class ConsoleFollower:
         self.trouble = self._deaf_ns = None
         self._remark(f"listening{gap}: {self._console.where}")
 
-    def _lose(self, error: RackloopError, what_now: str) -> None:
+    def _lose(self, error: RackloopError | OSError, what_now: str) -> None:
         self._hand_over(self._lines.flush())
         if self._deaf_ns is None:
             self._deaf_ns = self._clock.now_ns()

@@ -19,6 +19,7 @@ from rackloop.clock import Deadline
 from rackloop.contracts import console as contract
 from rackloop.contracts.console import ConsoleArm
 from rackloop.errors import (
+    BadInput,
     HostKeyUnknown,
     LabError,
     LoginRefused,
@@ -319,6 +320,8 @@ def test_a_line_that_was_reset_leaves_no_socket_open(server: Server, stack: Exit
 def test_nothing_at_an_address_is_said(tmp_path: Path) -> None:
     with pytest.raises(NotConnected, match=r"ser2net 127\.0\.0\.1:9: Connection refused"):
         Ser2netConsole("127.0.0.1:9", CLOCK).open(soon())
+    with pytest.raises(BadInput, match=r"ser2net a\.\.b:2001: 'a\.\.b' is no name that a host can have"):
+        Ser2netConsole("a..b:2001", CLOCK).open(soon())
     with pytest.raises(NotConnected, match="cannot be had"):
         Ser2netConsole("rfc2217://127.0.0.1:9", CLOCK).open(soon())
     with pytest.raises(NotConnected, match="No such file"):

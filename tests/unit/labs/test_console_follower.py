@@ -21,7 +21,9 @@ class SimConsole:
 
     where = "the console"
 
-    def __init__(self, *script: bytes | RackloopError | None, refusals: tuple[RackloopError, ...] = ()) -> None:
+    def __init__(
+        self, *script: bytes | RackloopError | None, refusals: tuple[RackloopError | OSError, ...] = ()
+    ) -> None:
         self._script = iter(script)
         self._refusals = iter(refusals)
         self.opened = 0
@@ -96,6 +98,15 @@ def test_one_reason_is_told_once() -> None:
     console = SimConsole(b"at last\n", refusals=(NotConnected("no answer"), NotConnected("no answer")))
     _, lines = followed(console, lines=3)
     assert [line.text.partition(";")[0] for line in lines] == ["gap: no answer", "listening again", "at last"]
+
+
+def test_what_this_machine_lacks_for_a_moment_is_a_gap_like_any_other() -> None:
+    _, lines = followed(SimConsole(b"at last\n", refusals=(OSError(24, "Too many open files"),)), lines=3)
+    assert [line.text.partition(";")[0] for line in lines] == [
+        "gap: [Errno 24] Too many open files",
+        "listening again",
+        "at last",
+    ]
 
 
 def test_a_refused_account_is_not_tried_again() -> None:
