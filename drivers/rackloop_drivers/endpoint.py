@@ -17,6 +17,8 @@ def host_and_port(address: str, default_port: int) -> tuple[str, int]:
     try:
         parts = urlsplit(f"//{address}")
         host, port = parts.hostname, parts.port
+        # What looks a name up would raise this, and not all of them know it.
+        (host or "").encode("idna")
     except ValueError as error:
         raise BadInput(f"{address!r} is no address: {error}; give 'host' or 'host:port'") from None
     if host is None or port == 0 or parts.netloc != address or "@" in address:

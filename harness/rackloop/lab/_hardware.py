@@ -32,7 +32,8 @@ from rackloop.lab.yaml import (
 
 _PORT = "(?:6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}|[1-9][0-9]{0,3})"
 _IPV6 = "(?=.*::|(?:[^:]*:){7})[0-9A-Fa-f:.]+(?:%[A-Za-z0-9._-]+)?"
-_HOST_OR_PORT = rf"{_IPV6}|(?:[A-Za-z0-9_][A-Za-z0-9._-]{{0,252}}|\[{_IPV6}\])(?::{_PORT})?"
+_NAME = r"(?!-)(?:[A-Za-z0-9_-]{1,63}\.){0,126}[A-Za-z0-9_-]{1,63}\.?"
+_HOST_OR_PORT = rf"{_IPV6}|(?:{_NAME}|\[{_IPV6}\])(?::{_PORT})?"
 _SshEndpoint = Annotated[str, matching(_HOST_OR_PORT, "a host such as srv1.lab.example or 'host:22'")]
 # Written with its folder it is the same name.
 _ByPath = Annotated[Text, AfterValidator(lambda name: name.removeprefix("/dev/disk/by-path/"))]

@@ -23,7 +23,9 @@ def test_an_address_has_a_host_and_perhaps_a_port(address: str, parts: tuple[str
     assert host_and_port(address, 623) == parts
 
 
-@pytest.mark.parametrize("address", ["", ":1", "a:0", "a:65536", "a:b", "a:1:2", "u@a", "a/b", "[fe80::1", "https://a"])
+@pytest.mark.parametrize(
+    "address", ["", ":1", "a:0", "a:65536", "a:b", "a:1:2", "u@a", "a/b", "[fe80::1", "https://a", "a..b"]
+)
 def test_anything_else_is_refused_by_its_name(address: str) -> None:
     with pytest.raises(BadInput, match="is no address") as caught:
         host_and_port(address, 623)

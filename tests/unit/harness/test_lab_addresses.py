@@ -48,7 +48,9 @@ def console(keys: str, number: int) -> str:
     return f"ssh: srv{number}, console: {{{keys}}}"
 
 
-@pytest.mark.parametrize("address", ["srv1:", ":22", "srv1:65536", "srv1:0", "-Fsrv1", "[::1", "1:2:3", "[::1]:0"])
+@pytest.mark.parametrize(
+    "address", ["srv1:", ":22", "srv1:65536", "srv1:0", "-Fsrv1", "[::1", "1:2:3", "[::1]:0", "a..b"]
+)
 def test_what_is_no_address_of_an_ssh_server_is_a_problem(address: str, tmp_path: Path) -> None:
     for key, before in (("ssh", ""), ("clock", "ssh: srv1, ")):
         [problem] = problems_of(rack(f"{before}{key}: '{address}'"), tmp_path)
@@ -56,7 +58,18 @@ def test_what_is_no_address_of_an_ssh_server_is_a_problem(address: str, tmp_path
 
 
 @pytest.mark.parametrize(
-    "address", ["srv1", "srv1:65535", "my_host", "192.0.2.1:22", "::1", "fe80::1%eth0", "[::1]", "[fe80::1%eth0]:2222"]
+    "address",
+    [
+        "srv1",
+        "srv1.lab.",
+        "srv1:65535",
+        "my_host",
+        "192.0.2.1:22",
+        "::1",
+        "fe80::1%eth0",
+        "[::1]",
+        "[fe80::1%eth0]:2222",
+    ],
 )
 def test_what_is_an_address_of_an_ssh_server_is_none(address: str, tmp_path: Path) -> None:
     assert problems_of(rack(f"ssh: '{address}', clock: '{address}'"), tmp_path) == []
@@ -66,6 +79,8 @@ def test_what_is_an_address_of_an_ssh_server_is_none(address: str, tmp_path: Pat
     ("driver", "address", "said"),
     [
         ("ipmi", "bmc1:x", "'bmc1:x' is no address"),
+        ("ipmi", "bmc1..lab", "'bmc1..lab' is no address"),
+        ("redfish", "https://bmc1..lab", "'bmc1..lab' is no address"),
         ("ipmi", "https://bmc1", "'https://bmc1' is no address that this driver speaks to"),
         ("redfish", "bmc1:70000", "'bmc1:70000' is no address"),
         ("redfish", "https://", "'' is no address"),
