@@ -40,10 +40,12 @@ def endpoints(lab: Lab, state: Path) -> dict[str, Any]:
             "key_file": str(state / "guest_key"),
             "known_hosts": str(state / "known_hosts"),
         },
-        "pdu": {name: _controller(pdu.driver, secret) for number, (name, pdu) in enumerate(lab.pdus.items())},
+        "pdu": {
+            name: _controller(pdu.driver, secret, 90 + number) for number, (name, pdu) in enumerate(lab.pdus.items())
+        },
         "servers": {
             name: {
-                "bmc": None if server.bmc is None else _controller(server.bmc.driver, secret),
+                "bmc": None if server.bmc is None else _controller(server.bmc.driver, secret, number),
                 "ssh": f"127.0.0.1:{2200 + number}",
                 "clock": f"127.0.0.1:{6200 + number}",
                 "paths": {port: f"pci-0000:{slot + 1:02x}:00.0" for slot, port in enumerate(server.ports)},
@@ -54,8 +56,8 @@ def endpoints(lab: Lab, state: Path) -> dict[str, Any]:
     }
 
 
-def _controller(driver: str, password_file: str) -> dict[str, str]:
-    address = "https://127.0.0.1:4430" if driver == "redfish" else "127.0.0.1:6230"
+def _controller(driver: str, password_file: str, number: int) -> dict[str, str]:
+    address = f"https://127.0.0.1:{4400 + number}" if driver == "redfish" else f"127.0.0.1:{6300 + number}"
     return {"driver": driver, "address": address, "user": "admin", "password_file": password_file}
 
 
