@@ -236,6 +236,8 @@ class OverNetwork(Description):
 
     schemes: ClassVar[frozenset[str] | None] = None
     """The schemes of URLs that may be its address; None for all."""
+    login_takes: ClassVar[frozenset[str]] = frozenset()
+    """The keys among ``user`` and ``password`` without which nothing can log in to it."""
 
     _login: Login | None = PrivateAttr(default=None)
 
@@ -246,7 +248,11 @@ class OverNetwork(Description):
         return self._login
 
     def lacking(self) -> Iterator[tuple[str, str]]:
-        """The address."""
+        """The address, and what to log in with."""
+        if "user" in self.login_takes and self.user is None:
+            yield "user", "is missing: the account, without which nothing can log in"
+        if "password" in self.login_takes and self.password is None:
+            yield "password", "is missing: where it is kept, such as {env: NAME}; nothing can log in without it"
         if self.address is None:
             yield "address", "is missing: its host name, or its URL where it speaks HTTPS"
             return

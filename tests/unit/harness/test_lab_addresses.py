@@ -24,10 +24,13 @@ pdus:
 """
 
 
+LOGIN = "user: operator, password: {env: BOXES}"
+
+
 def rack(srv1: str = "ssh: srv1", srv2: str = "ssh: srv2", pdus: tuple[str, ...] = ()) -> str:
     """The description with these keys of its servers, and of its units, which have eight outlets."""
     text = RACK.replace("ssh: srv1", srv1).replace("ssh: srv2", srv2)
-    return text + "".join(f"  pdu{number}: {{outlets: 8, {keys}}}\n" for number, keys in enumerate(pdus, 1))
+    return text + "".join(f"  pdu{number}: {{outlets: 8, {LOGIN}, {keys}}}\n" for number, keys in enumerate(pdus, 1))
 
 
 def problems_of(text: str, folder: Path) -> list[str]:
@@ -41,7 +44,7 @@ def problems_of(text: str, folder: Path) -> list[str]:
 
 
 def bmc(driver: str, address: str, number: int) -> str:
-    return f"ssh: srv{number}, bmc: {{driver: {driver}, address: '{address}'}}"
+    return f"ssh: srv{number}, bmc: {{driver: {driver}, {LOGIN}, address: '{address}'}}"
 
 
 def console(keys: str, number: int) -> str:
@@ -96,7 +99,7 @@ def test_what_is_no_address_of_a_controller_is_a_problem(driver: str, address: s
 
 
 def test_what_is_no_address_of_serial_over_lan_is_a_problem(tmp_path: Path) -> None:
-    described = "ssh: srv1, bmc: {driver: ipmi, address: bmc1}, console: {driver: ipmi, address: 'bmc1:PORT'}"
+    described = f"{bmc('ipmi', 'bmc1', 1)}, console: {{driver: ipmi, address: 'bmc1:PORT'}}"
     assert problems_of(rack(described.replace("PORT", "623")), tmp_path) == []
     [problem] = problems_of(rack(described.replace("PORT", "x")), tmp_path)
     assert problem.startswith("servers.srv1.console.address: 'bmc1:x' is no address")
@@ -162,7 +165,7 @@ def test_no_two_boxes_share_an_address(text: str, place: str, address: str, firs
         rack("ssh: a, jump: gate", "ssh: a"),
         rack(bmc("ipmi", "b:623", 1), bmc("ipmi", "b:624", 2)),
         rack(pdus=("driver: redfish, address: p, unit: 1", "driver: redfish, address: p, unit: 2")),
-        rack("ssh: srv1, console: {driver: ipmi, address: b}, bmc: {driver: ipmi, address: b}"),
+        rack(f"{bmc('ipmi', 'b', 1)}, console: {{driver: ipmi, address: b}}"),
         rack(console("driver: ser2net, address: 'c:2001'", 1), console("driver: ser2net, address: 'c:2002'", 2)),
     ],
 )
@@ -173,3 +176,20 @@ def test_addresses_that_look_alike_may_be_of_different_boxes(text: str, tmp_path
 def test_simulated_boxes_make_addresses_of_their_own(tmp_path: Path) -> None:
     text = rack(bmc("ipmi", "b", 1), bmc("ipmi", "b", 2)).replace("kind: physical", "kind: mock")
     assert problems_of(text, tmp_path) == []
+
+
+@pytest.mark.parametrize("driver", ["ipmi", "redfish"])
+def test_a_controller_without_an_account_is_a_problem(driver: str, tmp_path: Path) -> None:
+    """A test would find that out when it is to give back the power of a server that it made panic."""
+    found = problems_of(rack(f"ssh: srv1, bmc: {{driver: {driver}, address: b}}"), tmp_path)
+    assert {problem.partition(" is missing")[0] for problem in found} == {
+        "servers.srv1.bmc.user:",
+        "servers.srv1.bmc.password:",
+    }
+
+
+def test_a_unit_by_snmp_takes_a_community_and_no_account(tmp_path: Path) -> None:
+    described = RACK + "  pdu1: {outlets: 8, driver: apc, address: p"
+    assert problems_of(described + ", password: {env: COMMUNITY}}\n", tmp_path) == []
+    [problem] = problems_of(described + "}\n", tmp_path)
+    assert problem.startswith("pdus.pdu1.password: is missing")

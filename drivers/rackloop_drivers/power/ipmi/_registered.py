@@ -37,6 +37,7 @@ class IpmiBmcDriver(OverNetwork, BmcDriver):
 
     is_simulated: ClassVar[bool] = True
     schemes: ClassVar[frozenset[str]] = frozenset()
+    login_takes: ClassVar[frozenset[str]] = frozenset({"user", "password"})
     instead: ClassVar[Mapping[str, str]] = dict.fromkeys(("ca_file", "verify"), _NO_CERTIFICATE)
 
     cipher_suite: _CipherSuite = 17

@@ -35,6 +35,7 @@ class _OverRedfish(OverTls):
     is_simulated: ClassVar[bool] = True
     # What is logged in to in the clear shows its password.
     schemes: ClassVar[frozenset[str]] = frozenset({"https"})
+    login_takes: ClassVar[frozenset[str]] = frozenset({"user", "password"})
     instead: ClassVar[Mapping[str, str]] = {
         "cipher_suite": "Redfish speaks HTTPS, which agrees on ciphers by itself: leave it out (driver: ipmi has it)"
     }

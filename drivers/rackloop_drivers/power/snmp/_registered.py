@@ -25,6 +25,8 @@ _NO_CERTIFICATE = (
 class _SnmpPduDriver(OverNetwork, PduDriver):
     is_simulated: ClassVar[bool] = True
     schemes: ClassVar[frozenset[str]] = frozenset()
+    # Without an account it is the community.
+    login_takes: ClassVar[frozenset[str]] = frozenset({"password"})
     instead: ClassVar[Mapping[str, str]] = dict.fromkeys(("ca_file", "verify"), _NO_CERTIFICATE)
 
     def own_address(self) -> tuple[str, str] | None:
