@@ -296,8 +296,8 @@ def _check_boxes(examined: Examined[Lab], lab: Lab) -> None:
             where = (*path, *key.split("."))
             if examined.is_sound(*where):
                 examined.report(where, message)
-        if (own := box.own_address()) and examined.is_sound(*path, own[0]):
-            taken.take(own[1], (*path, own[0]))
+        if (own := box.own_address()) and examined.is_sound(*(at := (*path, *own[0].split(".")))):
+            taken.take(own[1], at)
 
 
 def _knows(examined: Examined[Lab], path: KeyPath, what: str, name: str, *where: str, key: bool = False) -> bool:

@@ -173,6 +173,15 @@ def test_addresses_that_look_alike_may_be_of_different_boxes(text: str, tmp_path
     assert problems_of(text, tmp_path) == []
 
 
+def test_the_serial_line_of_the_switch_is_no_console(tmp_path: Path) -> None:
+    text = rack(console("driver: tty, device: /dev/ttyUSB0", 1))
+    text = text.replace("{tcp: 'switch:5025'}", "{tcp: 'switch:5025', serial: /dev/ttyUSB0}")
+    [problem] = problems_of(text, tmp_path)
+    assert problem.startswith(
+        "servers.srv1.console.device: /dev/ttyUSB0 is already the address of fabric.control.serial"
+    )
+
+
 def test_simulated_boxes_make_addresses_of_their_own(tmp_path: Path) -> None:
     text = rack(bmc("ipmi", "b", 1), bmc("ipmi", "b", 2)).replace("kind: physical", "kind: mock")
     assert problems_of(text, tmp_path) == []

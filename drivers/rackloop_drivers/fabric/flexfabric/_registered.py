@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
+from rackloop.clock import Deadline
+from rackloop.errors import DeadlineExceeded, NotConnected
 from rackloop.lab import LabState
 from rackloop.lab.yaml import Description, Endpoint, Flag, whole
 from rackloop_drivers.boxes import FabricDriver, FabricOpening, OpenedFabric, SimulatedSwitch
 from rackloop_drivers.serial_keys import Baud, SerialDevice
+
+if TYPE_CHECKING:
+    from rackloop_drivers.fabric.flexfabric._session import FlexFabricSession
 
 REFERENCE_SWITCH_PORTS = 160
 _HOW = "say where the switch answers, as in {tcp: 'switch.lab.example:5025'} or {serial: /dev/ttyUSB0}"
@@ -55,19 +60,38 @@ class FlexFabricDriver(FabricDriver):
         return ("tcp", self.control.tcp) if self.control.tcp else ("serial", str(self.control.serial))
 
     def open(self, opening: FabricOpening) -> OpenedFabric:
-        """The switch and its PHYs. Raises as :func:`open_flexfabric` does."""
+        """The switch and its PHYs, by its serial line where both are given and it does not answer by TCP.
+
+        Raises as :func:`open_flexfabric` does.
+        """
         from rackloop_drivers.fabric.flexfabric._driver import FlexFabric, FlexFabricPhy, open_flexfabric
 
+        def opened(url: str, deadline: Deadline) -> FlexFabricSession:
+            token, on_exchange, baud = opening.token, opening.on_exchange, self.control.baud
+            return open_flexfabric(url, opening.clock, deadline, token=token, on_exchange=on_exchange, baud=baud)
+
         how, address = self.where()
-        switch = open_flexfabric(
-            f"tcp://{address}" if how == "tcp" else address,
-            opening.clock,
-            opening.deadline,
-            token=opening.token,
-            on_exchange=opening.on_exchange,
-            baud=self.control.baud,
-        )
+        url = f"tcp://{address}" if how == "tcp" else address
+        serial, deadline = self.control.serial, opening.deadline
+        if how == "serial" or serial is None:
+            switch = opened(url, deadline)
+        else:
+            try:
+                switch = opened(url, deadline.sooner(deadline.remaining_s() / 2))
+            except (NotConnected, DeadlineExceeded) as error:
+                try:
+                    switch = opened(serial, deadline)
+                except (NotConnected, DeadlineExceeded) as other:
+                    if isinstance(error, NotConnected) or deadline.is_over():
+                        raise NotConnected(f"{error}; nor does it by its serial line: {other}") from other
+                    # It may be slow to answer, and the line is of another machine.
+                    switch = opened(url, deadline)
         return OpenedFabric(FlexFabric(switch), FlexFabricPhy(switch))
+
+    def own_address(self) -> tuple[str, str] | None:
+        """The serial line of this machine, which nothing else may have."""
+        serial = self.control.serial
+        return None if serial in {None, "auto"} else ("control.serial", str(serial))
 
     async def simulated(self, state: LabState) -> SimulatedSwitch:
         """The switch, in a process of its own."""
