@@ -17,7 +17,7 @@ class BreakingOf(Protocol):
     """The maker of what breaks a place."""
 
     def __call__(self, drives: Sequence[str], /, *, awaited: bool = True) -> Breaking:
-        """What breaks it for these drives; told to end, it waits for a drive to be there only where one is awaited."""
+        """Its breaking for these drives, whose end waits for a drive to be there only where one is awaited."""
         ...
 
 
