@@ -29,6 +29,11 @@ class BoundedCalls:
         self._thread = threading.Thread(target=self._work, name="system under test", daemon=True)
         self._thread.start()
 
+    @property
+    def have_ended(self) -> bool:
+        """Whether no more calls are made: time is over, or one hangs."""
+        return bool(self._hangs_in) or self._deadline.is_over()
+
     def start(self, what: str, call: Callable[[], T]) -> Pending[T]:
         """Have the call made. Raises DeadlineExceeded where time is over or an earlier call hangs."""
         if self._hangs_in:

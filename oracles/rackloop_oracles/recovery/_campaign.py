@@ -55,6 +55,9 @@ class Campaign:
             self._carry_out()
         except DeadlineExceeded as error:
             result.doubts.append(f"not finished: {error}")
+            if not self._oracle.has_ended:
+                # What the system asked in its turn was late.
+                result.cause_of_doubts = Cause.LAB
         except Exception as error:  # noqa: BLE001 - a checker that crashed knows nothing, whatever it crashed on
             result.doubts.append(f"the checker or what it asked failed: {type(error).__name__}: {error}")
             result.cause_of_doubts = Cause.LAB if isinstance(error, LabError) else Cause.HARNESS

@@ -100,6 +100,11 @@ class RecoveryOracle:
         self._batch = max(1, batch_bytes // block_bytes)
 
     @property
+    def has_ended(self) -> bool:
+        """Whether the system is asked nothing more: time is over, or a call of it hangs."""
+        return self._calls.have_ended
+
+    @property
     def atomic_bytes(self) -> int:
         """The unit that an unacknowledged write leaves old or new as a whole."""
         return self.description.atomic_bytes or self.description.block_bytes
