@@ -89,6 +89,22 @@ def test_a_media_error_is_in_the_kernel_log_of_the_server_that_sees_the_drive(be
     assert not said(bench.watch.view("srv2"), "medium error")
 
 
+BAD_SECTOR = {"kind": "media_error", "lba": 16, "sectors": 1, "mode": "until_rewritten", "on": "both"}
+
+
+@pytest.mark.parametrize(("fault", "told"), [({"kind": "dead"}, "I/O error"), (BAD_SECTOR, "critical medium error")])
+def test_a_failed_write_is_told_as_one_whatever_else_the_fault_fails(
+    bench: WatchedRack, fault: dict[str, object], told: str
+) -> None:
+    bench.ask("fault", drive="d01", fault=fault)
+    name = names(bench.watch.view("srv1"))["d01"]
+    with NbdWire(bench.rackd.nbd, "srv1.p0") as wire:
+        assert wire.write(16 * 512, bytes(512)) == EIO
+        assert said(bench.watch.view("srv1"), f"{told}, dev {name}, sector 16 op 0x1:(WRITE)")
+        assert wire.read(16 * 512, 512)[0] == EIO
+    assert len(said(bench.watch.view("srv1"), f"{told}, dev {name}, sector 16 op 0x0:(READ)")) == 1
+
+
 def test_a_miswired_port_shows_the_other_drive(bench: WatchedRack) -> None:
     bench.ask("miswire", ports=[101, 104])
     view = bench.until(lambda view: "d04" in names(view))

@@ -79,8 +79,8 @@ class RackTruth:
                 self._faults.setdefault(drive, {})[number] = fault
             case {"event": "fault_cleared", "drive": str(drive), "fault_id": int(number)}:
                 self._faults.get(drive, {}).pop(number, None)
-            case {"event": "io_error", "drive": str(drive), "lba": int(lba)}:
-                self._io_error(t_ns, drive, lba)
+            case {"event": "io_error", "drive": str(drive), "kind": str(kind), "lba": int(lba)}:
+                self._io_error(t_ns, drive, lba, is_write=kind in _WRITES)
             case {"event": "held_timeout", "export": str(export), "kind": str(kind), "offset": int(offset)}:
                 self._held_timeout(t_ns, export, offset, is_write=kind in _WRITES)
 
@@ -103,12 +103,10 @@ class RackTruth:
                 places = {place for place, drive in self._slots.items() if drive == part.name}
                 self.off_slots = self.off_slots - places if is_on else self.off_slots | places
 
-    def _io_error(self, t_ns: int, drive: str, lba: int) -> None:
-        faults = self._faults.get(drive, {}).values()
-        is_dead = any(fault["kind"] == "dead" for fault in faults)
+    def _io_error(self, t_ns: int, drive: str, lba: int, *, is_write: bool) -> None:
+        is_dead = any(fault["kind"] == "dead" for fault in self._faults.get(drive, {}).values())
         if not is_dead:
             self._failed_lbas.setdefault(drive, deque(maxlen=_KEPT_LBAS)).append(lba)
-        is_write = any(fault["kind"] == "media_error" and fault.get("on") == "write" for fault in faults)
         for kernel in self.kernels.values():
             kernel.failed(t_ns, drive, lba, is_medium=not is_dead, is_write=is_write)
 

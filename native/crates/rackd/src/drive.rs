@@ -161,11 +161,11 @@ impl Drive {
                 _ => errno::ENOSPC,
             };
             let lba = io.offset / u64::from(self.identity.sector_bytes);
-            return Err(self.fail(lba, beyond, None));
+            return Err(self.fail(io.kind, lba, beyond, None));
         }
         let mut work = self.work.lock();
         let verdict = work.state.begin(io);
-        self.record_failure(verdict, None);
+        self.record_failure(io.kind, verdict, None);
         Ok(verdict)
     }
 
@@ -222,7 +222,7 @@ impl Drive {
     pub fn conclude(&self, io: &Io, failed_at: Option<u64>, due_ns: u64) -> Verdict {
         let mut work = self.work.lock();
         let verdict = work.state.conclude(io, failed_at);
-        self.record_failure(verdict, Some(due_ns));
+        self.record_failure(io.kind, verdict, Some(due_ns));
         verdict
     }
 
@@ -260,7 +260,7 @@ impl Drive {
         self.work.lock().state.finish_sanitize(now_ns());
         zeroed
             .and_then(|()| self.backing.flush())
-            .map_err(|_| self.fail(0, errno::EIO, None))
+            .map_err(|_| self.fail(Kind::WriteZeroes, 0, errno::EIO, None))
     }
 
     /// Whether a flush has to reach the storage below, which takes time.
@@ -312,7 +312,7 @@ impl Drive {
                 _ => errno::EIO,
             };
             let lba = io.offset / u64::from(self.identity.sector_bytes);
-            self.fail(lba, code, due_ns)
+            self.fail(io.kind, lba, code, due_ns)
         })
     }
 
@@ -334,20 +334,21 @@ impl Drive {
     /// Flush written data to stable media: the last step of a flush, or of a request with FUA.
     pub fn flush(&self) -> Result<(), u32> {
         let flushed = self.backing.flush();
-        flushed.map_err(|_| self.fail(0, errno::EIO, None))
+        flushed.map_err(|_| self.fail(Kind::Flush, 0, errno::EIO, None))
     }
 
     /// Record a verdict that a request failed. The caller holds the lock of the drive's work, so that the record is
     /// between those of the fault that it comes from.
-    fn record_failure(&self, verdict: Verdict, due_ns: Option<u64>) {
+    fn record_failure(&self, kind: Kind, verdict: Verdict, due_ns: Option<u64>) {
         if let Verdict::Failed { lba } = verdict {
-            self.fail(lba, errno::EIO, due_ns);
+            self.fail(kind, lba, errno::EIO, due_ns);
         }
     }
 
-    fn fail(&self, lba: u64, errno: u32, due_ns: Option<u64>) -> u32 {
+    fn fail(&self, kind: Kind, lba: u64, errno: u32, due_ns: Option<u64>) -> u32 {
         self.say(What::IoError {
             drive: self.identity.id.clone(),
+            kind,
             lba,
             errno,
             due_ns,

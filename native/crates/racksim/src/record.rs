@@ -142,6 +142,8 @@ pub enum What {
     IoError {
         /// The drive.
         drive: Arc<str>,
+        /// The kind of request.
+        kind: Kind,
         /// The failed sector.
         lba: u64,
         /// The error number sent to the client.
@@ -337,6 +339,7 @@ mod tests {
             },
             What::IoError {
                 drive: drive.clone(),
+                kind,
                 lba: 0,
                 errno: 5,
                 due_ns: None,
