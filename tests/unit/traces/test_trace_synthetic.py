@@ -251,6 +251,12 @@ def test_options_that_cannot_be_are_refused_and_nothing_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_as_many_requests_are_sequential_as_the_option_allows(tmp_path: Path) -> None:
+    out = tmp_path / "out.spc"
+    options = ("--requests=50", "--seed=1", "--sequential-percent=99.9")
+    assert rackloop(["trace", "make", str(out), *options]) == EXIT_PASS
+
+
 def test_a_trace_is_made_like_one_on_disk_or_like_its_statistics(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -127,7 +127,8 @@ def _changed(profile: TraceProfile, request: SynthesisRequest) -> TraceProfile:
         except BadInput as error:
             raise BadInput(f"--burstiness {request.burstiness:g}: {error}") from None
     if request.sequential_percent is not None:
-        profile = profile.with_sequential(request.sequential_percent / 100)
+        # 99.9 / 100 is more than 0.999, which is the most there may be.
+        profile = profile.with_sequential(round(request.sequential_percent / 100, 9))
     if request.hot is not None:
         profile = profile.with_hot(*_hot(request.hot))
     return profile
