@@ -45,6 +45,7 @@ from rackloop_cli.trace.app import trace_app
 # As of a program that SIGPIPE ends, in the eyes of a shell.
 _EXIT_UNREAD = 141
 _IS_EMPTY_OPTION = re.compile(r"--[a-z-]+=")
+_IS_EMPTY_SETTING = re.compile(r"[^=]+=\s*")
 # Plain help reads the same in a terminal, a log and the documents.
 app = typer.Typer(
     name="rackloop",
@@ -324,8 +325,15 @@ def report(
 
 
 def _require_values(arguments: list[str]) -> None:
-    """Raise BadInput for an empty argument: a variable that a script forgot to set would mean all there is."""
+    """Raise BadInput for an empty argument: a variable that a script forgot to set would mean all there is.
+
+    A parameter of a plan that is set to nothing would mean the first drive there is, and that may be erased.
+    """
+    sets_parameters = arguments[:1] in (["run"], ["demo"])
     for before, argument in zip(["", *arguments], arguments, strict=False):
+        setting = argument if before == "--set" else argument.removeprefix("--set=")
+        if sets_parameters and (before == "--set" or setting != argument) and _IS_EMPTY_SETTING.fullmatch(setting):
+            raise BadInput(f"--set {setting} is empty: give it a value, or leave the option out")
         if not argument or _IS_EMPTY_OPTION.fullmatch(argument):
             option = before if not argument else argument.removesuffix("=")
             after = f" after {option}" if option else ""
