@@ -288,3 +288,9 @@ class OverTls(OverNetwork):
     """The certificate of the authority that signed its own, relative to this file."""
     verify: Flag = True
     """True where its certificate is verified; false takes any, and with it any impostor."""
+
+    def lacking(self) -> Iterator[tuple[str, str]]:
+        """What every box lacks, and a certificate that would be verified by nothing."""
+        yield from super().lacking()
+        if self.ca_file is not None and not self.verify:
+            yield "ca_file", "verifies nothing: verify: false takes any certificate; delete one of the two"

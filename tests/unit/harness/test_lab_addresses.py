@@ -187,6 +187,13 @@ def test_simulated_boxes_make_addresses_of_their_own(tmp_path: Path) -> None:
     assert problems_of(text, tmp_path) == []
 
 
+def test_an_authority_by_which_nothing_is_verified_is_a_problem(tmp_path: Path) -> None:
+    text = rack(bmc("redfish", "b", 1)).replace("driver: redfish", "driver: redfish, ca_file: ca.pem, verify: VERIFY")
+    assert problems_of(text.replace("VERIFY", "true"), tmp_path) == []
+    [problem] = problems_of(text.replace("VERIFY", "false"), tmp_path)
+    assert problem.startswith("servers.srv1.bmc.ca_file: verifies nothing")
+
+
 @pytest.mark.parametrize("driver", ["ipmi", "redfish"])
 def test_a_controller_without_an_account_is_a_problem(driver: str, tmp_path: Path) -> None:
     """A test would find that out when it is to give back the power of a server that it made panic."""
