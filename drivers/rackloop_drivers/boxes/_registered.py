@@ -290,7 +290,7 @@ class OverTls(OverNetwork):
     """True where its certificate is verified; false takes any, and with it any impostor."""
 
     def lacking(self) -> Iterator[tuple[str, str]]:
-        """What every box lacks, and a certificate that would be verified by nothing."""
+        """The keys that every box lacks, and an authority by which nothing is verified."""
         yield from super().lacking()
         if self.ca_file is not None and not self.verify:
             yield "ca_file", "verifies nothing: verify: false takes any certificate; delete one of the two"

@@ -12,7 +12,7 @@ _ASKED_EVERY_S = 1.0
 
 
 class TypingPermit:
-    """Whether what is typed may be sent. ``is_held`` asks the store, which was asked a moment ago: ``at_first``.
+    """A lease by which keys may be sent. ``is_held`` asks the store, which was asked a moment ago: ``at_first``.
 
     It is asked again where a second has passed. One that was lost, or cannot be asked for, does not come back: what was
     typed on in the meantime would be sent in part. ``why_not`` says why nothing is sent.
