@@ -184,8 +184,10 @@ def _unpacking(folder: Path) -> Iterator[int]:
 def _run(argv: list[str], recipe: GuestRecipe, out: int, work: Path, clock: Clock, say: Say) -> None:
     started_ns = clock.now_ns()
     lines: list[str] = []
-    # A shell may know no descriptor of two digits, which this one can have here.
-    shell = f'exec "$@" {_OUT}>&1 >/dev/null'
+    # As root mmdebstrap mounts proc, sys and dev where it stands: in a name space of their own they are gone with it,
+    # even where it is killed. A shell may know no descriptor of two digits, which this one can have here.
+    apart = 'if [ "$(id -u)" = 0 ] && unshare --mount true 2>/dev/null; then set -- unshare --mount "$@"; fi'
+    shell = f'{apart}; exec "$@" {_OUT}>&1 >/dev/null'
     environment = {**environment_for_programs(), "PATH": _SBIN, "LC_ALL": "C.UTF-8", "TMPDIR": str(work)}
     environment |= {"DEBIAN_FRONTEND": "noninteractive", "SOURCE_DATE_EPOCH": str(recipe.dated_s)}
     with subprocess.Popen(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 from typing import Any, get_args
 
@@ -192,6 +194,19 @@ def test_an_image_that_cannot_be_made_says_why(
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     with pytest.raises(LabError, match=message):
         build_image(GuestRecipe(), folder, VirtualClock(), lambda _: None)
+
+
+def test_an_image_is_mounted_in_a_name_space_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if os.geteuid() != 0 or subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("only root mounts without a name space, and not every root may have one")
+    stand_in, folder = tmp_path / "mmdebstrap", tmp_path / "image"
+    folder.mkdir()
+    stand_in.write_text('#!/bin/sh\necho "E: $(readlink /proc/self/ns/mnt)" >&2\nexit 25\n')
+    stand_in.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(LabError, match=r"E: mnt:\[[0-9]+\]$") as refused:
+        build_image(GuestRecipe(), folder, VirtualClock(), lambda _: None)
+    assert str(Path("/proc/self/ns/mnt").readlink()) not in str(refused.value)
 
 
 def test_a_saved_guest_without_its_kernel_is_built_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

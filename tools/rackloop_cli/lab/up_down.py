@@ -15,6 +15,7 @@ from rackloop.errors import EXIT_LAB_FAILED, EXIT_PASS, BadInput, LabError
 from rackloop.lab import Lab, LabKind, load_lab, parts_of
 from rackloop.safety.leases import Holder, Leases, LeaseTerms, RackLeased, leased
 from rackloop.safety.store import StoreDamaged, open_lab_store
+from rackloop_cli.shared.interruption import ended_in_order
 from rackloop_cli.shared.output import say
 from rackloop_cli.shared.steal_prompt import stealing
 from rackloop_cli.shared.tables import plain_table, print_whole
@@ -34,7 +35,9 @@ def build(name: str) -> int:
 
 def _build(virtual: VirtualLab) -> None:
     started_ns = virtual.clock.now_ns()
-    saved, is_new = virtual.build(lambda step: print(step, file=sys.stderr, flush=True))
+    # Whichever signal ends it, nothing half made is left.
+    with ended_in_order():
+        saved, is_new = virtual.build(lambda step: print(step, file=sys.stderr, flush=True))
     seconds = (virtual.clock.now_ns() - started_ns) / 1e9
     how = f"built ({seconds:.0f} s)" if is_new else "built already"
     say(f"the guests of lab {virtual.lab.name} are {how}: {saved.folder}")
