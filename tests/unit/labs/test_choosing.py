@@ -30,8 +30,7 @@ drives:
 
 
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    monkeypatch.setenv("RACKLOOP_STATE_HOME", str(tmp_path / "state"))
+def lab(tmp_path: Path, state_home: Path) -> Lab:
     (tmp_path / "lab.yaml").write_text(LAB)
     return load_lab(tmp_path / "lab.yaml")
 

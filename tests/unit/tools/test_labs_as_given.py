@@ -12,8 +12,7 @@ from rackloop_cli.shared.labs_as_given import as_given
 
 
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("RACKLOOP_STATE_HOME", str(tmp_path / "state"))
+def lab(tmp_path: Path, state_home: Path) -> Path:
     file = tmp_path / "my rack.yaml"
     text = (data_path("labs") / "mock.yaml").read_text()
     file.write_text(
