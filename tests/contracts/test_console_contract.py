@@ -320,7 +320,7 @@ def test_a_line_that_was_reset_leaves_no_socket_open(server: Server, stack: Exit
 def test_nothing_at_an_address_is_said(tmp_path: Path) -> None:
     with pytest.raises(NotConnected, match=r"ser2net 127\.0\.0\.1:9: Connection refused"):
         Ser2netConsole("127.0.0.1:9", CLOCK).open(soon())
-    with pytest.raises(BadInput, match=r"ser2net a\.\.b:2001: 'a\.\.b' is no name that a host can have"):
+    with pytest.raises(BadInput, match=r"'a\.\.b:2001' is no address: "):
         Ser2netConsole("a..b:2001", CLOCK).open(soon())
     with pytest.raises(NotConnected, match="cannot be had"):
         Ser2netConsole("rfc2217://127.0.0.1:9", CLOCK).open(soon())

@@ -51,8 +51,6 @@ class Ser2netConsole(StreamConsole):
             raise NameUnknown(f"{said}; look at it in the lab description, or ask the name service") from None
         except OSError as error:
             raise NotConnected(f"{self.where}: {error.strerror}; is its host on, and ser2net running?") from None
-        except UnicodeError as error:
-            raise BadInput(f"{self.where}: {host!r} is no name that a host can have: {error}") from None
         wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         keep_alive(wire, idle_s=_KEEPALIVE_S, probes=_KEEPALIVE_PROBES)
         return DescriptorStream(self.where, wire.fileno(), wire.close, why="; has another the port?")
