@@ -9,8 +9,8 @@ pub use nbdserver::Bytes;
 use nbdserver::Gathering;
 use parking_lot::Mutex;
 use racksim::{
-    Counters, DriveState, Due, Fault, FaultError, FaultName, Io, Kind, OnReadError, Record,
-    StandingFault, Verdict, What,
+    Counters, DriveState, Due, Fault, FaultError, FaultName, Io, Kind, OnReadError, StandingFault,
+    Verdict, What,
 };
 
 use crate::io_path::{Queued, Shared, TimerEntry};
@@ -108,7 +108,7 @@ impl Drive {
         let mut work = self.work.lock();
         let fault_id = work.state.add_fault(new_id, key, fault)?;
         if fault_id == new_id {
-            self.say(What::Fault {
+            self.truth.write_now(What::Fault {
                 drive: self.identity.id.clone(),
                 fault_id,
                 key: key.map(str::to_owned),
@@ -123,7 +123,7 @@ impl Drive {
         let mut work = self.work.lock();
         let gone = work.state.clear_faults(name).into_iter();
         gone.map(|StandingFault { fault_id, key, .. }| {
-            self.say(What::FaultCleared {
+            self.truth.write_now(What::FaultCleared {
                 drive: self.identity.id.clone(),
                 fault_id,
                 key,
@@ -346,7 +346,7 @@ impl Drive {
     }
 
     fn fail(&self, kind: Kind, lba: u64, errno: u32, due_ns: Option<u64>) -> u32 {
-        self.say(What::IoError {
+        self.truth.write_now(What::IoError {
             drive: self.identity.id.clone(),
             kind,
             lba,
@@ -355,15 +355,10 @@ impl Drive {
         });
         errno
     }
-
-    fn say(&self, what: What) {
-        let t_ns = now_ns();
-        self.truth.write(Record { t_ns, what });
-    }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::io::{Read, Seek};
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
@@ -377,7 +372,8 @@ mod tests {
     const BYTES: u64 = 1 << 20;
     const ROUNDS: u64 = 5000;
 
-    fn drive(truth: &TruthLog) -> Drive {
+    /// A drive of this content that takes no time.
+    pub(crate) fn ideal_drive(bytes: u64, content: Memory, truth: TruthLog) -> Drive {
         let identity = Identity {
             number: 0,
             id: "d01".into(),
@@ -387,14 +383,13 @@ mod tests {
             protocol: String::new(),
             wwn: None,
             eui64: None,
-            bytes: BYTES,
+            bytes,
             sector_bytes: 512,
             rotational: false,
         };
-        let memory = Memory::new(BYTES, false).unwrap();
-        let service = Timing::Ideal {}.start(BYTES, 512, 1);
-        let state = DriveState::new(BYTES, 512, service);
-        Drive::new(identity, state, Backing::Memory(memory), truth.clone())
+        let service = Timing::Ideal {}.start(bytes, 512, 1);
+        let state = DriveState::new(bytes, 512, service);
+        Drive::new(identity, state, Backing::Memory(content), truth)
     }
 
     /// Read as fast as can be, until it is over.
@@ -416,7 +411,9 @@ mod tests {
     fn errors_are_recorded_between_the_fault_that_they_come_from_and_its_end() {
         let mut file = std::fs::File::from(memfd_create("truth", MemfdFlags::empty()).unwrap());
         let truth = TruthLog::start(file.try_clone().unwrap());
-        let (drive, is_over) = (drive(&truth), AtomicBool::new(false));
+        let memory = Memory::new(BYTES, false).unwrap();
+        let drive = ideal_drive(BYTES, memory, truth.clone());
+        let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             let readers: Vec<_> = (0..2)
                 .map(|_| scope.spawn(|| read_on(&drive, &is_over)))

@@ -210,17 +210,14 @@ impl IoPath {
             t_ns: online_ns,
             attach,
         } = opening;
-        self.shared.truth.write(Record {
-            t_ns: now_ns(),
-            what: What::Answered {
-                attach: Attach {
-                    due_ns: Some(online_ns + service_ns),
-                    ..attach
-                },
-                kind: io.kind,
-                offset: io.offset,
-                length: io.length,
+        self.shared.truth.write_now(What::Answered {
+            attach: Attach {
+                due_ns: Some(online_ns + service_ns),
+                ..attach
             },
+            kind: io.kind,
+            offset: io.offset,
+            length: io.length,
         });
     }
 
@@ -396,15 +393,12 @@ impl IoPath {
             .timeouts
             .fetch_add(over.len() as u64, Ordering::Relaxed);
         for pending in over {
-            self.shared.truth.write(Record {
-                t_ns: now_ns(),
-                what: What::HeldTimeout {
-                    export: self.name.clone(),
-                    kind: pending.job.io.kind,
-                    offset: pending.job.io.offset,
-                    length: pending.job.io.length,
-                    due_ns: pending.came_ns + self.shared.link_timeout_ns,
-                },
+            self.shared.truth.write_now(What::HeldTimeout {
+                export: self.name.clone(),
+                kind: pending.job.io.kind,
+                offset: pending.job.io.offset,
+                length: pending.job.io.length,
+                due_ns: pending.came_ns + self.shared.link_timeout_ns,
             });
             pending.answer(Err(errno::EIO));
         }

@@ -13,6 +13,7 @@ use std::thread;
 use daemon::LineWriter;
 use parking_lot::{Condvar, Mutex};
 use racksim::{Record, What};
+use realtime::now_ns;
 
 /// Maximum lag of a subscriber in records, beyond which it is disconnected.
 const SUBSCRIBER_LAG: usize = 100_000;
@@ -109,6 +110,12 @@ impl TruthLog {
     /// Queue a record. Never blocks.
     pub fn write(&self, record: Record) {
         self.send(Message::Record(record));
+    }
+
+    /// Queue the record of an event of this moment.
+    pub fn write_now(&self, what: What) {
+        let t_ns = now_ns();
+        self.write(Record { t_ns, what });
     }
 
     /// Send all further records to `writer` too, or those of `events`, after the line `answer`; a client that falls

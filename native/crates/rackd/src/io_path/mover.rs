@@ -135,13 +135,14 @@ mod tests {
     use std::io::Read;
     use std::os::unix::net::UnixStream;
 
-    use backing::{Backing, Memory};
+    use backing::Memory;
     use nbd::proto::{cmd, Request};
     use nbdserver::{Connection, Style};
-    use racksim::{DriveState, Fault, FaultName, Timing};
+    use racksim::{Fault, FaultName};
 
     use super::*;
-    use crate::drive::{Identity, Job, Manner};
+    use crate::drive::tests::ideal_drive;
+    use crate::drive::{Job, Manner};
     use crate::flusher::Flusher;
     use crate::io_path::{HeldCounts, Shared};
     use crate::truth::TruthLog;
@@ -161,24 +162,9 @@ mod tests {
             flusher: Flusher::start().unwrap(),
             mover: Mover::start().unwrap(),
         };
-        let identity = Identity {
-            id: "d01".into(),
-            number: 1,
-            model: String::new(),
-            serial: String::new(),
-            firmware: String::new(),
-            protocol: String::new(),
-            wwn: None,
-            eui64: None,
-            bytes: BYTES,
-            sector_bytes: 512,
-            rotational: false,
-        };
         let memory = Memory::new(BYTES, false).unwrap();
         memory.write(0, &vec![1; BYTES as usize]);
-        let service = Timing::Ideal {}.start(BYTES, 512, 1);
-        let state = DriveState::new(BYTES, 512, service);
-        let drive = Arc::new(Drive::new(identity, state, Backing::Memory(memory), truth));
+        let drive = Arc::new(ideal_drive(BYTES, memory, truth));
         let path = IoPath::new("drive.d01".into(), BYTES, false, Arc::new(shared));
         path.stop().drive = Some(drive.clone());
         (Arc::new(path), drive)
