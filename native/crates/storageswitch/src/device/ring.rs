@@ -132,10 +132,11 @@ impl Ring {
     fn pump(&self, state: &mut State, done: &mut Vec<Done>) {
         let mut count = 0;
         while let Some(index) = state.free.pop() {
-            let next = state.waiting.front();
-            let waits = next.is_none_or(|work| self.collides(state, &work.pending.job));
-            let next = (!waits).then(|| state.waiting.pop_front());
-            let Some(work) = next.flatten() else {
+            let next = match state.waiting.front() {
+                Some(next) if !self.collides(state, &next.pending.job) => state.waiting.pop_front(),
+                _ => None,
+            };
+            let Some(work) = next else {
                 state.free.push(index);
                 break;
             };
