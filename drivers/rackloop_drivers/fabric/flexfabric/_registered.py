@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from rackloop.clock import Deadline
@@ -72,20 +72,10 @@ class FlexFabricDriver(FabricDriver):
 
         how, address = self.where()
         url = f"tcp://{address}" if how == "tcp" else address
-        serial, deadline = self.control.serial, opening.deadline
-        if how == "serial" or serial is None:
-            switch = opened(url, deadline)
+        if how == "tcp" and self.control.serial is not None:
+            switch = _by_either(opened, url, self.control.serial, opening.deadline)
         else:
-            try:
-                switch = opened(url, deadline.sooner(deadline.remaining_s() / 2))
-            except (NotConnected, DeadlineExceeded) as error:
-                try:
-                    switch = opened(serial, deadline)
-                except (NotConnected, DeadlineExceeded) as other:
-                    if isinstance(error, NotConnected) or deadline.is_over():
-                        raise NotConnected(f"{error}; nor does it by its serial line: {other}") from other
-                    # It may be slow to answer, and the line is of another machine.
-                    switch = opened(url, deadline)
+            switch = opened(url, opening.deadline)
         return OpenedFabric(FlexFabric(switch), FlexFabricPhy(switch))
 
     def own_address(self) -> tuple[str, str] | None:
@@ -100,3 +90,20 @@ class FlexFabricDriver(FabricDriver):
         control = self.control
         port = 0 if control.tcp in {None, "auto"} else int(str(control.tcp).rpartition(":")[2])
         return await SwitchLink.start(state, port=port, baud=control.baud, is_paced=self.pace)
+
+
+def _by_either(
+    opened: Callable[[str, Deadline], FlexFabricSession], url: str, serial: str, deadline: Deadline
+) -> FlexFabricSession:
+    """The switch by TCP at ``url``, or else by its serial line. Raises NotConnected where it answers by neither."""
+    try:
+        return opened(url, deadline.sooner(deadline.remaining_s() / 2))
+    except (NotConnected, DeadlineExceeded) as error:
+        by_tcp = error
+    try:
+        return opened(serial, deadline)
+    except (NotConnected, DeadlineExceeded) as error:
+        if isinstance(by_tcp, NotConnected) or deadline.is_over():
+            raise NotConnected(f"{by_tcp}; nor does it by its serial line: {error}") from error
+    # It may be slow to answer, and the line is of another machine.
+    return opened(url, deadline)
