@@ -271,6 +271,19 @@ def test_a_signal_that_was_blocked_before_delays_no_stop(fio: Fio, serve: Serve)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def test_a_signal_waits_until_the_one_before_is_taken(fio: Fio, serve: Serve) -> None:
+    """As on a host whose processors are wanted: another thread of fio would get it, and end."""
+    with fio.start(background(serve("memory", "8M")), soon()) as running:
+        running.wait_for_io(soon())
+        stopped = 'kill -STOP "$2"; while grep -L "^State:.T" "/proc/$2/task"/*/status | grep -q .; do :; done'
+        running.shell(f'{stopped}; kill -USR1 "$2"', soon())
+        with pytest.raises(DeadlineExceeded):
+            running.stop(Deadline.after(CLOCK, 0.2))
+        pending = running.shell('grep -E "^ShdPnd:" "/proc/$2/status"; kill -CONT "$2"', soon()).stdout
+        assert int(pending.split()[1], 16) == 1 << (signal.SIGUSR1 - 1), "nothing but what was pending before"
+        assert running.stop(soon()).job("bg").io_bytes > 0
+
+
 @pytest.mark.parametrize("status_s", [None, 0.1])
 def test_io_flows_before_anything_is_done_to_it(fio: Fio, serve: Serve, status_s: float | None) -> None:
     run = replace(background(serve("memory", "8M")), status_s=status_s)

@@ -26,6 +26,7 @@ from rackloop_drivers.workload._fio_result import (
     complete_documents,
     failed_by,
     last_document,
+    last_text,
     parse_jobs,
     verify_errors,
 )
@@ -309,7 +310,7 @@ class RunningFio:
             if self._run.interval_s is not None:
                 self._wall = refined_reading(self._wall, self._executor, self._clock, deadline)
             self.logs, printed = self._collect(deadline)
-            tell(self._name, "json", _last_text(printed) or json.dumps(self._last_report or {}))
+            tell(self._name, "json", last_text(printed) or json.dumps(self._last_report or {}))
             jobs = self._jobs(ended, printed)
             documents, _ = complete_documents(printed)
             reports = documents or ([self._last_report] if self._last_report is not None else [])
@@ -391,12 +392,6 @@ class RunningFio:
 
     def _result(self, jobs: tuple[FioJobResult, ...]) -> FioResult:
         return FioResult(jobs, self._wall.run_ns, self._wall.error_s + _LOG_ERROR_S)
-
-
-def _last_text(printed: str) -> str:
-    """The last document of what fio printed, as it stands there; empty where there is none."""
-    _, brace, text = f"\n{printed}".rpartition("\n{")
-    return f"{brace.strip()}{text}" if brace else ""
 
 
 def _of(code: int, threads: list[list[LogEntry]]) -> list[list[LogEntry]]:

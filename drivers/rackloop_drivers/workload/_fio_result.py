@@ -21,7 +21,8 @@ DIRECTIONS: tuple[Direction, ...] = ("read", "write", "trim")
 
 # What fio says of each block that does not verify (log_verify_failure and verify_header in its verify.c).
 _NOT_VERIFIED = re.compile(r"^(?:verify: |fio: verify type mismatch|\S+: verify failed at file )", re.MULTILINE)
-_DOCUMENT = re.compile(r"^\{", re.MULTILINE)
+# A document's own brace. A message of fio's before it may lack the end of its line.
+_DOCUMENT = re.compile(r"^\{|(?<=\S)\{$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -183,6 +184,12 @@ def complete_documents(text: str) -> tuple[list[dict[str, Any]], int]:
             break
         found.append(document)
     return found, end
+
+
+def last_text(text: str) -> str:
+    """The last document of what fio printed, as it stands there; empty where there is none."""
+    starts = [brace.start() for brace in _DOCUMENT.finditer(text)]
+    return text[starts[-1] :] if starts else ""
 
 
 def last_document(text: str) -> dict[str, Any]:

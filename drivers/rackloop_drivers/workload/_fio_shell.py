@@ -18,17 +18,19 @@ tail -c "+$from" "$report"
 REMOVE = 'cd "$1" && name="$2" && shift 2 && rm -f "$name".* "$@"'
 
 # A signal that comes before fio handles it kills fio. SigCgt is the mask of those it handles (proc(5)): this waits for
-# SIGINT, bit 1, and SIGUSR1, bit 9. While fio makes a thread its first one blocks all signals, SigBlk, and another gets
-# what comes: its select(2) fails, and fio 3.33 never reports again. So there must be as many threads as are asked for.
+# SIGINT, bit 1, and SIGUSR1, bit 9. The first thread takes what comes unless it blocks it, SigBlk, as it does while it
+# makes another, or has yet to take the signal before, ShdPnd, as on a host whose processors are wanted. Then another
+# one gets it: its select(2) fails, and fio 3.33 never reports again. So there must be as many threads as are asked for.
 # Other signals may stay blocked for good, by what started the harness: those do not count.
 # The status says whether there was anybody left to signal.
 SIGNAL = """
-while seen=$(grep -E "^(State|Threads|SigBlk|SigCgt):" "/proc/$1/status" 2>/dev/null); do
+while seen=$(grep -E "^(State|Threads|ShdPnd|SigBlk|SigCgt):" "/proc/$1/status" 2>/dev/null); do
   threads=${seen#*Threads:}
   case "$seen" in
     *State:*[ZX]*) exit 1 ;;
+    *[2367abef]?SigBlk:* | *[2367abef]???SigBlk:*) ;;
     *[2367abef]?SigCgt:* | *[2367abef]???SigCgt:*) ;;
-    *[2367abef]?[2367abef]) [ $((${threads%%SigBlk*})) -lt "$3" ] || { kill "-$2" "$1"; exit; } ;;
+    *[2367abef]?[2367abef]) [ $((${threads%%ShdPnd*})) -lt "$3" ] || { kill "-$2" "$1"; exit; } ;;
   esac
   sleep 0.005
 done

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rackloop.errors import ToolError
-from rackloop_drivers.workload._fio_result import FioJobResult, complete_documents, last_document, parse_jobs
+from rackloop_drivers.workload._fio_result import FioJobResult, complete_documents, last_document, last_text, parse_jobs
 
 RECORDED = Path(__file__).parent / "data" / "fio"
 
@@ -109,6 +109,14 @@ def test_text_before_and_between_documents_is_skipped() -> None:
     done = [parse_jobs(document)[0].io_bytes for document in found]
     assert done == sorted(done), "status reports are totals so far"
     assert parse_jobs(last_document(text))[0].io_bytes == done[-1]
+
+
+def test_a_message_that_does_not_end_its_line_hides_no_document() -> None:
+    document = last_text(recorded("eio.json"))
+    said = "\nfio: terminating on signal 2\nfio: select() call in helper thread failed: Interrupted system call"
+    assert last_document(said + document) == last_document(document)
+    assert last_text(document + said + document) == document
+    assert last_text(said) == ""
 
 
 @given(st.data())
