@@ -17,8 +17,9 @@ from rackloop_labs.bench import Bench
 from rackloop_labs.bench_view import is_about_what_is_out, whole
 from rackloop_labs.mock_hosts import pci_address
 
-# A link that was just made trains, and its drive comes online, in less than this; what is wrong then stays wrong.
-_PAUSE_S = 0.05
+# Each look has every server ask all its drives: a rack has this many looks while it settles, or one each second.
+_LOOKS = 30
+_LONGEST_PAUSE_S = 1.0
 
 
 def inventories(bench: Bench, deadline: Deadline, spared: Collection[str] = ()) -> dict[str, HostInventory]:
@@ -56,10 +57,11 @@ def cabling(bench: Bench, deadline: Deadline) -> list[PortCheck]:
         seen = inventories(bench, deadline)
         return checked_ports(bench, live, seen) if is_unchanged(live, _live(rack, deadline)) else None
 
-    checks = deadline.sooner(rack.lab.time_s("settle")).poll(
+    settle_s = rack.lab.time_s("settle")
+    checks = deadline.sooner(settle_s).poll(
         look,
         lambda checks: checks is not None and not any(check.disagreements for check in checks),
-        every_s=_PAUSE_S,
+        every_s=_pause_s(settle_s),
     )
     if checks is None:
         raise _never_at_rest(rack.lab)
@@ -78,10 +80,16 @@ def at_rest(bench: Bench, deadline: Deadline) -> tuple[LiveMap, dict[str, HostIn
         seen = inventories(bench, deadline)
         return (live, seen) if is_unchanged(live, _live(bench, deadline)) else None
 
-    settled = deadline.sooner(bench.lab.time_s("settle"))
-    if (found := settled.poll(look, lambda found: found is not None, every_s=_PAUSE_S)) is None:
+    settle_s = bench.lab.time_s("settle")
+    found = deadline.sooner(settle_s).poll(look, lambda found: found is not None, every_s=_pause_s(settle_s))
+    if found is None:
         raise _never_at_rest(bench.lab)
     return found
+
+
+def _pause_s(settle_s: float) -> float:
+    """The time between two looks at a rack that may take ``settle_s`` to settle."""
+    return min(settle_s / _LOOKS, _LONGEST_PAUSE_S)
 
 
 def is_unchanged(before: LiveMap, now: LiveMap) -> bool:
