@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
 
@@ -20,15 +19,6 @@ from rackloop_cli.shared.interruption import (
 )
 
 ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
-
-
-@pytest.fixture(autouse=True)
-def _not_under_nohup() -> Iterator[None]:
-    """What nohup and setsid scripts leave to a process's children, an ignored SIGHUP, is taken back meanwhile."""
-    before = signal.getsignal(signal.SIGHUP)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)
 
 
 def never() -> None:
