@@ -54,6 +54,10 @@ def told_to_end(options: argparse.Namespace) -> asyncio.Event:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told.set)
+    # As under nohup. What this process ignores, commands of its servers would; what it handles, they do not inherit.
+    for number in (signal.SIGHUP, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            loop.add_signal_handler(number, lambda: None)
     if options.leash_fd is not None:
         loop.add_reader(options.leash_fd, told.set)
     return told

@@ -144,6 +144,19 @@ def test_a_lab_that_ends_with_its_run_is_of_one_session_with_it_and_hears_no_ctr
         assert (os.getsid(lab), os.getpgid(lab)) == (os.getsid(0), lab)
 
 
+def test_its_commands_ignore_no_signal_that_who_started_the_lab_ignores(tmp_path: Path) -> None:
+    """As under nohup: a server's hang-up of a terminal ends what runs there, as OpenSSH's does."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGHUP, signal.SIGQUIT)}
+    try:
+        with running_mock_rack(tmp_path) as rack:
+            assert int(rack.says("srv1", "grep SigIgn /proc/self/status").split()[1], 16) == 0
+            os.kill(rack.endpoints["pid"], signal.SIGHUP)
+            assert rack.says("srv1", "echo up") == "up"
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def test_it_does_not_inherit_the_variables_of_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PASSWORD_OF_A_SERVER", "hunter2")
     monkeypatch.setenv("OF_NO_DESCRIPTION", "kept")
