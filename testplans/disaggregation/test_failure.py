@@ -248,9 +248,9 @@ class Failover:
                 storage.sleep(self.beat_s)
 
         threads = ThreadPoolExecutor(len(self.controller.up), thread_name_prefix="beat")
-        listening = [threads.submit(listen, name) for name in self.controller.up]
         lost: list[str] = []
         try:
+            listening = [threads.submit(listen, name) for name in self.controller.up]
             while not lost:
                 if deadline.is_over():
                     raise LabError(f"server {server} was to fail and still answers; was the fault made?")

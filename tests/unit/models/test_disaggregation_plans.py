@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import threading
 from pathlib import Path
 from statistics import fmean
 from types import SimpleNamespace
@@ -11,13 +12,14 @@ from typing import Any
 import pytest
 
 from rackloop.abilities.blocks import BLOCK_BYTES, IoFailed
-from rackloop.clock import Deadline, VirtualClock
+from rackloop.clock import Deadline, RealClock, VirtualClock
 from rackloop.errors import BadInput, LabError, NotConnected, ProductFailed
 from rackloop.measurement import Verdict
 from rackloop_fixtures import Took
 from rackloop_fixtures.rack.held_drives import REGION_BYTES
 from rackloop_models.disaggregation import Assignment, Chosen, History, Mapped, Shape, complete_rules, judged
 from rackloop_models.lwfs import LwfsFile
+from tests.interrupted_beginning import Interrupted, interrupted_beginning
 from tests.plan_modules import plan_module
 from tests.unit.models.lwfs_rack import SmallRack
 
@@ -136,6 +138,32 @@ def test_a_server_that_was_to_fail_and_goes_on_answering_is_not_waited_for_witho
     failover = FAILURE.Failover(storage, SimpleNamespace(up=["s1", "s2"]), [], 0.05, 1.0)
     with pytest.raises(LabError, match="s1 was to fail and still answers; was the fault made"):
         failover._await_loss("s1")
+
+
+def test_servers_are_heard_no_longer_than_who_listens_to_them() -> None:
+    asked = 0
+
+    def run(_command: object, _deadline: object) -> None:
+        nonlocal asked
+        asked += 1
+        assert asked < 10_000, "nothing ends the listeners"
+
+    clock = RealClock()
+    storage = SimpleNamespace(
+        now_s=lambda: clock.now_ns() / 1e9,
+        sleep=lambda seconds: clock.sleep_until_ns(clock.now_ns() + round(seconds * 1e9)),
+        rack=SimpleNamespace(
+            deadline=lambda seconds: Deadline.after(clock, seconds),
+            lab=SimpleNamespace(time_s=lambda _what: 60.0),
+            bench=SimpleNamespace(host=lambda _name: SimpleNamespace(run=run)),
+        ),
+    )
+    failover = FAILURE.Failover(storage, SimpleNamespace(up=[f"s{number}" for number in range(200)]), [], 0.001, 9.0)
+    with pytest.raises(Interrupted), interrupted_beginning("beat_"):
+        failover._await_loss("s1")
+    while any(thread.is_alive() for thread in threading.enumerate() if thread.name.startswith("beat_")):
+        pass
+    assert asked < 10_000
 
 
 @pytest.mark.parametrize(
