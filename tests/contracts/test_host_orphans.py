@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from rackloop.errors import NotConnected
 from rackloop.lab import parts_of
 from rackloop.safety import end_orphans
 from rackloop.safety.leases import Leases, holding
@@ -110,6 +111,29 @@ def test_a_network_that_is_cut_ends_commands_before_a_lease_can_be_anothers(sshd
         with relay.cut():
             await_none("lab/cut-off")
         host.close()
+
+
+def test_commands_over_a_connection_that_was_given_up_begin_over_another(access: SshAccess) -> None:
+    with SshHost(access, CLOCK, "lab/stood-still") as host:
+        running = host.start(("sh", "-c", _LOOP))
+        assert running.read_line(soon())
+        # What its watchdog does first where it does not hear of the harness.
+        gone = 'printf %s "$RACKLOOP_COMMAND" && mkdir "${TMPDIR:-/tmp}/rackloop-gone-${RACKLOOP_COMMAND##*/}"'
+        label = host.run(("sh", "-c", gone), soon()).stdout
+        with pytest.raises(NotConnected, match="it was not begun"):
+            host.start(("sh", "-c", "echo begun; read -r line")).read_line(soon())
+        with pytest.raises(NotConnected, match="the connection was lost while it ran"):
+            running.read_line(soon())
+        later = host.run(("sh", "-c", 'printf %s "$RACKLOOP_COMMAND"'), soon())
+        assert (later.status, later.stderr) == (0, "")
+        assert later.stdout not in {"", label}
+
+
+def test_what_was_not_begun_is_run_over_another_connection(access: SshAccess) -> None:
+    with SshHost(access, CLOCK, "lab/stood-still") as host:
+        gone = 'mkdir "${TMPDIR:-/tmp}/rackloop-gone-${RACKLOOP_COMMAND##*/}"'
+        assert host.run(("sh", "-c", gone), soon()).status == 0
+        assert host.run(("cat",), soon(), stdin="all of its input").stdout == "all of its input"
 
 
 def test_what_runs_over_a_later_connection_is_not_ended_with_an_earlier_one(host: SshHost) -> None:

@@ -12,7 +12,7 @@ from rackloop.clock import Clock, Deadline
 from rackloop.errors import DeadlineExceeded, LabError, NotConnected, ToolError
 from rackloop_drivers.host._line_buffer import LineBuffer
 from rackloop_drivers.host._paramiko import hang_up
-from rackloop_drivers.host._wrapper import ZERO, Head, Tail, UnbufferedTail, told
+from rackloop_drivers.host._wrapper import NOT_BEGUN, ZERO, Head, Tail, UnbufferedTail, told
 
 if TYPE_CHECKING:
     from paramiko import Channel
@@ -61,6 +61,7 @@ class SshProcess:
     ) -> None:
         self._host = host
         self._argv = argv
+        self._label = label
         self._channel = channel
         self._clock = clock
         self._owner = owner
@@ -95,6 +96,11 @@ class SshProcess:
     def is_lost(self) -> bool:
         """Whether the connection to it was lost: it may go on running on the server."""
         return self._lost is not None
+
+    @property
+    def given_up(self) -> str | None:
+        """The label of the connection that the server had given up before the command, which was not begun."""
+        return self._label if self._tail.status == NOT_BEGUN else None
 
     def feed(self, data: bytes) -> None:
         """Give the command ``data`` as its whole input while it runs, without waiting for it to be read."""
@@ -252,7 +258,8 @@ class SshProcess:
                 return
             if is_cut_off:
                 self._lost = NotConnected(
-                    f"{self}: the connection was lost while it ran; was the server switched off, or did it crash?"
+                    f"{self}: the connection was lost while it ran; was the server switched off, did it crash, or did "
+                    "this machine stand still?"
                 )
                 self._finish()
                 return
@@ -271,7 +278,13 @@ class SshProcess:
                 self._lines.feed(output)
             has_taken = True
         if self._status is None and self._tail.status is not None and self._stderr_tail.status is not None:
-            self._status = self._tail.status
+            if self._tail.status == NOT_BEGUN:
+                self._lost = NotConnected(
+                    f"{self}: it was not begun: the server had not heard of this harness for 6 s or more, and has "
+                    "ended what it ran for it; did this machine stand still?"
+                )
+            else:
+                self._status = self._tail.status
             self._finish()
         return has_taken
 

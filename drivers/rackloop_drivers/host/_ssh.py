@@ -302,13 +302,21 @@ class SshHost:
         with self._lock:
             self._running.discard(process)
             self._has_orphans |= process.is_lost
+            connection = self._connection
+        if connection and connection.label == process.given_up:
+            connection.close()
         self._slots.release()
 
     def _run(self, argv: Sequence[str], deadline: Deadline, stdin: bytes = b"") -> tuple[bytes, Completed]:
+        """Run a command to its end; over a new connection where the server had given up the one there is."""
         process = self._start(argv, deadline)
         try:
             process.feed(stdin)
             return process.wait_bytes(deadline)
+        except NotConnected:
+            if process.given_up is None:
+                raise
+            return self._run(argv, deadline, stdin)
         except BaseException:
             # What is stuck in the kernel is late all the same, and that is what the caller asked about.
             with contextlib.suppress(LabError):

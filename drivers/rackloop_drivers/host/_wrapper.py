@@ -16,6 +16,9 @@ from rackloop_drivers.host._watchdog import GONE
 ZERO = "rackloop-exec"
 """The name in front of what the shell says when it cannot execute a program."""
 
+NOT_BEGUN = -1
+"""The status of a command that began after the server had given its harness up: it ended before it did anything."""
+
 _PID = b"rackloop-pid "
 _END = "\0rackloop-end {label} "
 # Linux takes no single argument longer than 128 KiB, and the login shell gets all of this as one.
@@ -24,8 +27,10 @@ _LONGEST_COMMAND_BYTES = 120_000
 # The command leads a session, and thus a process group, of its own: setsid(1) does not fork in a command
 # substitution, which leads no group. What it leaves in the group is killed when it ends. RACKLOOP_COMMAND is how what a
 # dead harness or a lost connection left running is known again; one that begins after its watchdog has looked for it
-# ends itself. A program's place may be known to administrators alone. Number 0 is no process: there is no setsid.
-_OUTER = r"""
+# ends itself before it names its process. A command that the watchdog killed has no end to tell. A program's place may
+# be known to administrators alone. Number 0 is no process: there is no setsid, or none was begun.
+_OUTER = (
+    r"""
 export LC_ALL=C.UTF-8 RACKLOOP_COMMAND="$1"
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 inner=$2
@@ -35,11 +40,18 @@ group=$(exec setsid sh -c "$inner" rackloop-exec "$@")
 status=$?
 [ -n "$group" ] || echo "rackloop-pid 0" >&4
 kill -9 "-$group" 2>/dev/null
+if [ "$status" -eq 137 ] && [ -e """
+    + GONE
+    + r""" ]; then
+  [ -z "$group" ] || exit
+  status=-1
+fi
 printf '\0rackloop-end %s %d\n' "$RACKLOOP_COMMAND" "$status" >&4
 printf '\0rackloop-end %s %d\n' "$RACKLOOP_COMMAND" "$status" >&2
 read -r _ && exec cat >/dev/null 2>&1
 """
-_INNER = f'echo "$$"; echo "rackloop-pid $$" >&4; [ ! -e {GONE} ] || kill -9 "$$"; exec "$@" >&4 4>&-'
+)
+_INNER = f'[ ! -e {GONE} ] || exit 137; echo "$$"; echo "rackloop-pid $$" >&4; exec "$@" >&4 4>&-'
 
 
 def quoted(argv: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rackloop_drivers.host._wrapper import Head, Tail, quoted, told, wrapped
+from rackloop_drivers.host._wrapper import NOT_BEGUN, Head, Tail, quoted, told, wrapped
 
 TOKEN = "0123456789abcdef"  # noqa: S105 - marks a command's output, and opens nothing
 END = f"\0rackloop-end {TOKEN} ".encode()
@@ -38,13 +38,14 @@ def run(argv: Sequence[str], folder: Path, stdin: bytes = b"") -> tuple[Head, Ta
         (str(folder / "sh"), "-c", wrapped(quoted(argv), TOKEN)),
         input=stdin,
         capture_output=True,
-        env={"PATH": str(folder)},
+        env={"PATH": str(folder), "TMPDIR": str(folder)},
         check=False,
     )
     head, tail, complaints = Head(), Tail(TOKEN), Tail(TOKEN)
     stderr = complaints.strip(done.stderr)
-    assert complaints.status is not None
-    return head, tail, tail.strip(head.strip(done.stdout)), stderr
+    stdout = tail.strip(head.strip(done.stdout))
+    assert complaints.status == tail.status
+    return head, tail, stdout, stderr
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -70,6 +71,24 @@ def test_a_server_without_setsid_ends_the_command_and_names_no_process(tmp_path:
     head, tail, stdout, stderr = run(("true",), programs(tmp_path, "dash", "cat"))
     assert (head.pid, tail.status, stdout) == (None, 127, b"")
     assert b"setsid" in stderr
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_command_over_a_connection_that_was_given_up_is_not_begun(tmp_path: Path, shell: str) -> None:
+    folder = programs(tmp_path, shell, "setsid", "cat", "printf", "touch")
+    (folder / f"rackloop-gone-{TOKEN}").mkdir()
+    head, tail, stdout, stderr = run(("touch", str(folder / "begun")), folder)
+    assert (head.pid, tail.status, stdout, stderr) == (None, NOT_BEGUN, b"", b"")
+    assert not (folder / "begun").exists()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_command_that_was_killed_as_its_connection_was_given_up_has_no_end(tmp_path: Path, shell: str) -> None:
+    folder = programs(tmp_path, shell, "setsid", "cat", "printf", "mkdir")
+    killed = ("sh", "-c", 'kill -9 "$$"')
+    assert run(killed, folder)[1].status == 137
+    given_up = ("sh", "-c", f'mkdir "$TMPDIR/rackloop-gone-{TOKEN}" && kill -9 "$$"')
+    assert run(given_up, folder)[1].status is None
 
 
 def test_what_comes_before_the_command_is_no_output() -> None:
