@@ -84,6 +84,11 @@ class Real:
     def says(self, name: str, *argv: str) -> str:
         return self.bench.host(PLACES[name][0]).run(argv, soon()).stdout
 
+    def node(self, name: str) -> str:
+        """The device node of a drive, which its server names as the drives appear there."""
+        _, device = self.drive(name)
+        return device.seen(soon()).device
+
     def heal(self) -> HealReport:
         return heal(self.bench.lab, self.journal, self.bench.equipment, CLOCK, soon(), lease=self.held)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -20,11 +21,11 @@ from tests.mock_rack import MockRack
 
 KEY = "fail_fast/test"
 SETTINGS = {
-    "ssd1": (("smartctl", "-l", "scterc", "/dev/sda"), "Read: Disabled", "Read:      2 (0.2 seconds)"),
-    "fast1": (("nvme", "get-feature", "--feature-id=5", "/dev/nvme0n1"), "value:00000000", "value:0x00000002"),
-    "sas1": (("sg_wr_mode", "--page=1", "/dev/sdb"), "05 00 00 00", "05 00 00 c8"),
+    "ssd1": (("smartctl", "-l", "scterc"), "Read: Disabled", "Read:      2 (0.2 seconds)"),
+    "fast1": (("nvme", "get-feature", "--feature-id=5"), "value:00000000", "value:0x00000002"),
+    "sas1": (("sg_wr_mode", "--page=1"), "05 00 00 00", "05 00 00 c8"),
 }
-"""The tool that tells of a drive's setting, what it says at first, and once the drive fails within 0.2 s."""
+"""The tool that tells of the setting of a drive; what it says at first, and once the drive fails within 0.2 s."""
 
 pytestmark = pytest.mark.usefixtures("own_machine")
 
@@ -39,31 +40,35 @@ def slot(name: str) -> str:
     return f"slot:{'/'.join(PLACES[name])}"
 
 
+def setting(real: Real, name: str) -> str:
+    tool, _, _ = SETTINGS[name]
+    return real.says(name, *tool, real.node(name))
+
+
 def told(real: Real, name: str, within_s: object = 0.2) -> None:
     real.equipment.breakable[slot(name)].break_as(KEY, {"kind": FAIL_FAST, "within_s": within_s}, soon())
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_heal_gives_a_drive_its_own_setting_back(real: Real, name: str) -> None:
-    tool, before, limited = SETTINGS[name]
-    assert before in real.says(name, *tool)
+    _, before, limited = SETTINGS[name]
+    assert before in setting(real, name)
     told(real, name)
-    assert limited in real.says(name, *tool)
+    assert limited in setting(real, name)
     assert real.equipment.breakable[slot(name)].standing(soon())[KEY]["kind"] == FAIL_FAST
     report = real.heal()
     assert (report.problems, len(report.undone)) == ((), 1)
-    assert before in real.says(name, *tool)
+    assert before in setting(real, name)
     assert real.heal().found_in_order
 
 
 def test_a_setting_of_its_own_comes_back_and_not_the_default(real: Real) -> None:
-    tool, _, _ = SETTINGS["ssd1"]
-    real.says("ssd1", "smartctl", "-l", "scterc,70,50", "/dev/sda")
+    real.says("ssd1", "smartctl", "-l", "scterc,70,50", real.node("ssd1"))
     told(real, "ssd1")
-    assert "Read:      2 (0.2 seconds)\n          Write:     50 (5.0 seconds)\n" in real.says("ssd1", *tool)
+    assert "Read:      2 (0.2 seconds)\n          Write:     50 (5.0 seconds)\n" in setting(real, "ssd1")
     real.equipment.breakable[slot("ssd1")].mend(KEY, soon())
-    assert "Read:     70 (7.0 seconds)\n          Write:     50 (5.0 seconds)\n" in real.says("ssd1", *tool)
-    real.says("ssd1", "smartctl", "-l", "scterc,0,0", "/dev/sda")
+    assert "Read:     70 (7.0 seconds)\n          Write:     50 (5.0 seconds)\n" in setting(real, "ssd1")
+    real.says("ssd1", "smartctl", "-l", "scterc,0,0", real.node("ssd1"))
 
 
 def test_a_drive_that_lost_its_power_has_nothing_to_be_given_back(real: Real, direct_rack: MockRack) -> None:
@@ -85,14 +90,17 @@ def test_a_time_that_makes_no_sense_is_bad_input(real: Real, within_s: object) -
 
 def test_a_drive_that_left_keeps_what_it_was_told_and_is_named(real: Real) -> None:
     told(real, "ssd1")
-    real.says("ssd1", "sh", "-c", "echo 1 >/sys/block/sda/device/delete")
+    node = real.node("ssd1").removeprefix("/dev/")
+    host = re.search(r"/(host\d+)/", real.says("ssd1", "readlink", "-f", f"/sys/block/{node}"))
+    assert host
+    real.says("ssd1", "sh", "-c", f"echo 1 >/sys/block/{node}/device/delete")
     soon().poll(lambda: "RL100001" not in real.says("ssd1", "lsblk", "-dno", "SERIAL"), every_s=0.05)
     with pytest.raises(LabError, match="node1"):
         real.equipment.breakable[slot("ssd1")].mend(KEY, soon())
-    real.says("ssd1", "sh", "-c", "echo - - - >/sys/class/scsi_host/host0/scan")
+    real.says("ssd1", "sh", "-c", f"echo - - - >/sys/class/scsi_host/{host[1]}/scan")
     soon().poll(lambda: "RL100001" in real.says("ssd1", "lsblk", "-dno", "SERIAL"), every_s=0.05)
     assert real.heal().problems == ()
-    assert "Read: Disabled" in real.says("ssd1", *SETTINGS["ssd1"][0])
+    assert "Read: Disabled" in setting(real, "ssd1")
 
 
 def rack_of(real: Real) -> RackAbilities:
@@ -102,10 +110,10 @@ def rack_of(real: Real) -> RackAbilities:
 
 
 def test_a_test_has_a_drive_fail_fast_for_a_while(real: Real) -> None:
-    tool, before, limited = SETTINGS["ssd1"]
+    _, before, limited = SETTINGS["ssd1"]
     with rack_of(real).failing_fast("node1", "p0", within_s=0.2):
-        assert limited in real.says("ssd1", *tool)
-    assert before in real.says("ssd1", *tool)
+        assert limited in setting(real, "ssd1")
+    assert before in setting(real, "ssd1")
 
 
 def test_a_simulated_drive_is_told_with_each_read(real: Real, direct_rack: MockRack) -> None:
