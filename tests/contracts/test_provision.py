@@ -23,6 +23,7 @@ from rackloop.safety.leases import LeaseLost
 from rackloop_drivers.host import SshAccess
 from rackloop_drivers.provision import Provisioner, TaskDone, TaskStatus
 from rackloop_drivers.provision._run_folder import end_leftovers, run_folder
+from rackloop_labs.labd_control import HostState
 from tests.deadlines import CLOCK
 from tests.mock_rack import MockRack
 from tests.playbooks import accesses, play
@@ -166,6 +167,7 @@ def test_a_server_without_power_is_not_reached_and_the_others_are_named_apart(ra
                 play(rack, own, "srv2", "srv3")
         finally:
             rackd.request("power", Deadline.after(CLOCK, 10), target="server:srv3", on=True)
+            rack.becomes("srv3", HostState.UP)
     assert list(caught.value.children) == ["srv3"]
 
 
