@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -161,18 +162,23 @@ class NotDerived(Pdu):
 """
 
 
-def test_a_driver_that_cannot_be_used_says_why(rackloop: CommandLine) -> None:
-    entries = {"closed": "broken:NotOpened", "core": "broken:NotDerived", "gone": "broken.gone:X", "twice": "broken:X"}
-    for package, registered in (("broken", entries), ("other", {"twice": "broken:Y"})):
+def units_of(rackloop: CommandLine, packages: Mapping[str, Mapping[str, str]], module: str) -> str:
+    """The path of packages whose units lab.yaml names, from ``module``."""
+    for package, registered in packages.items():
         metadata = rackloop.directory / f"{package}-1.dist-info"
         metadata.mkdir()
         (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1\n")
         lines = [f"pdu.{name} = {value}" for name, value in registered.items()]
         (metadata / "entry_points.txt").write_text("\n".join(["[rackloop.drivers]", *lines]))
-    (rackloop.directory / "broken.py").write_text(BROKEN)
-    path = f"{rackloop.directory}{os.pathsep}{rackloop.environment.get('PYTHONPATH', '')}"
-    pdus = "".join(f"  {name}: {{driver: {name}, outlets: 4}}\n" for name in entries)
+    (rackloop.directory / "broken.py").write_text(module)
+    pdus = "".join(f"  {name}: {{driver: {name}, outlets: 4}}\n" for name in packages["broken"])
     (rackloop.directory / "lab.yaml").write_text(CABLED.replace("phy: {driver: acme_breaker}", f"pdus:\n{pdus}"))
+    return f"{rackloop.directory}{os.pathsep}{rackloop.environment.get('PYTHONPATH', '')}"
+
+
+def test_a_driver_that_cannot_be_used_says_why(rackloop: CommandLine) -> None:
+    entries = {"closed": "broken:NotOpened", "core": "broken:NotDerived", "gone": "broken.gone:X", "twice": "broken:X"}
+    path = units_of(rackloop, {"broken": entries, "other": {"twice": "broken:Y"}}, BROKEN)
     rackloop("lab", "check", "lab.yaml", PYTHONPATH=path).refused(
         2,
         "pdus.closed.driver: the driver pdu.closed (broken:NotOpened) is no driver of a pdu",
@@ -182,3 +188,27 @@ def test_a_driver_that_cannot_be_used_says_why(rackloop: CommandLine) -> None:
     )
     assert "cannot be loaded" in rackloop("driver", "list", PYTHONPATH=path).out
     assert rackloop("lab", "check", "--schema", PYTHONPATH=path).status == 0
+
+
+ENDS = """
+import sys
+from rackloop_drivers.boxes import PduDriver
+
+class Ends(PduDriver):
+    def open(self, opening): ...
+    def lacking(self):
+        sys.exit("the SDK of the strip is not there")
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "status", "said"),
+    [
+        ("import sys\nsys.exit(0)\n", 2, "pdu.ends (broken:Ends) cannot be loaded: SystemExit(0)"),
+        (ENDS, 3, "rackloop: the SDK of the strip is not there"),
+    ],
+    ids=["as it is loaded", "later"],
+)
+def test_a_driver_that_ends_the_program_is_no_pass(rackloop: CommandLine, module: str, status: int, said: str) -> None:
+    path = units_of(rackloop, {"broken": {"ends": "broken:Ends"}}, module)
+    rackloop("lab", "check", "lab.yaml", PYTHONPATH=path).refused(status, said)

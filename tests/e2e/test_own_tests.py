@@ -138,6 +138,33 @@ def test_tests_and_conftests_import_what_lies_beside_them(rackloop: CommandLine,
     assert set(Results(rackloop.directory / "out").tests()) == {"a/it::it", "b/it::it", "c/it::it"}
 
 
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ("import sys\nsys.exit('set SDK')\n", "conftest.py:2: ended by SystemExit: set SDK"),
+        (
+            "import pytest\npytest.importorskip('not_there')\n",
+            "conftest.py:2: ended by Skipped: could not import 'not_",
+        ),
+    ],
+    ids=["exit", "skip"],
+)
+def test_a_conftest_that_ends_the_program_is_bad_input(rackloop: CommandLine, ends: str, said: str) -> None:
+    (rackloop.directory / "conftest.py").write_text(ends)
+    (rackloop.directory / "test_it.py").write_text("def test_it(lab): ...\n")
+    rackloop("run", "test_it.py", "--out", "out").refused(2, said)
+    assert not (rackloop.directory / "out").exists()
+
+
+@pytest.mark.parametrize("hook", ["sessionfinish", "terminal_summary", "unconfigure"])
+def test_a_conftest_that_ends_the_program_after_the_tests_changes_no_verdict(rackloop: CommandLine, hook: str) -> None:
+    (rackloop.directory / "conftest.py").write_text(f"import sys\ndef pytest_{hook}(): sys.exit(0)\n")
+    (rackloop.directory / "test_it.py").write_text("def test_it(lab): assert 0\n")
+    ended = rackloop("run", "test_it.py", "--out", "out")
+    assert ended.status == 1, ended
+    assert Results(rackloop.directory / "out").summary["verdict"] == "fail"
+
+
 def test_why_workers_ended_is_said_once(rackloop: CommandLine) -> None:
     (rackloop.directory / "conftest.py").write_text(
         "import os\nif 'PYTEST_XDIST_WORKER' in os.environ: raise RuntimeError('no port is free')\n"

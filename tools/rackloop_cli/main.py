@@ -392,6 +392,10 @@ def _main(argv: list[str] | None) -> int:
         if isinstance(ended.__context__, BrokenPipeError):
             # Typer's status for it, 1, would say that a product failed.
             return _EXIT_UNREAD
+        if isinstance(ended.code, str):
+            # By what was loaded, such as a driver: Python says it, with a status that says that a product failed.
+            print(f"rackloop: {ended.code}", file=sys.stderr)
+            return EXIT_LAB_FAILED
         # Typer makes one of Ctrl-C within a verb, with the status of an interrupt.
         return ended.code if isinstance(ended.code, int) else EXIT_PASS
     return EXIT_PASS

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
+from traceback import extract_tb
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -143,7 +144,7 @@ def _run_pytest(
     return session.status or (EXIT_LAB_FAILED if pytest_status or session.status is None else EXIT_PASS)
 
 
-_INTERRUPTED, _USAGE_ERROR = 2, 4
+_INTERRUPTED, _BROKEN, _USAGE_ERROR = 2, 3, 4
 _RECORD = "events.jsonl"
 # A mock lab's.
 _START_S, _PROVISION_S = 3.0, 9.0
@@ -183,12 +184,24 @@ def _pytest_main(arguments: list[str], session: PlannedSession, *plugins: object
     import pytest
 
     from rackloop_cli.shared.pytest_memory import pytest_memory
+    from rackloop_fixtures import ENDS_SESSION
 
     with pytest_memory(_memory_of(session.prepared)) as memory:
-        status = int(pytest.main([memory.option, *arguments], plugins=[session, *plugins]))
+        try:
+            status = int(pytest.main([memory.option, *arguments], plugins=[session, *plugins]))
+        except ENDS_SESSION as error:
+            # By a conftest.py or a plugin, beside all tests: whatever status that says, none of them passed by it.
+            print(f"rackloop: {_place(error)}: ended by {type(error).__name__}: {error}", file=sys.stderr)
+            return _BROKEN if session.has_begun else _USAGE_ERROR
         if status != _USAGE_ERROR and session.status is not None:
             memory.keep()
     return status
+
+
+def _place(error: BaseException) -> str:
+    """The line that raised ``error``, that of pytest aside."""
+    frames = [frame for frame in extract_tb(error.__traceback__) if "_pytest" not in Path(frame.filename).parts]
+    return f"{frames[-1].filename}:{frames[-1].lineno}"
 
 
 def _memory_of(prepared: PreparedRun) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 from pydantic import ConfigDict, GetJsonSchemaHandler, ValidationInfo, field_validator, model_validator
 from pydantic.json_schema import JsonSchemaValue
@@ -144,10 +144,10 @@ def load_driver(base: type[D], name: str) -> type[D]:
         raise wrong(f"{where} is registered by two packages; remove one of them")
     try:
         found = entry.load()
-    except Exception as error:  # noqa: BLE001 - whatever somebody's module raises when it is imported
-        raise wrong(f"{where} cannot be loaded: {error}; install the package that has it again") from None
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever somebody's module raises when it is imported
+        said = error if isinstance(error, Exception) else repr(error)
+        raise wrong(f"{where} cannot be loaded: {said}; install the package that has it again") from None
     is_one = isinstance(found, type) and issubclass(found, base) and found.model_config.get("extra") == "forbid"
     if not is_one or inspect.isabstract(found):
         raise wrong(f"{where} is no driver of a {base.kind}; derive it from rackloop_drivers.boxes, with all methods")
-    driver: type[D] = found
-    return driver
+    return cast("type[D]", found)
