@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from zlib import crc32
 
 from rackloop.errors import BadInput
 
@@ -13,7 +14,9 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
 
 _LONGEST_QUOTE = 60
 _LONGEST_LIST = 12
+_LONGEST_FILE = 100
 _IS_PLAIN = re.compile(r"[A-Za-z0-9_./-]{1,60}")
+_TEST = re.compile(r"[\w./]+(::\w+)*(\[[\w.-]*\w\])?", re.ASCII)
 
 
 def quoted(text: str) -> str:
@@ -39,21 +42,18 @@ def require_line(what: str, text: str) -> None:
 
 
 def file_name(text: str) -> str:
-    """``text`` as a part of a path: ``fabric-identity`` for ``fabric/identity``."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-")
+    """``text`` as a part of a path: ``fabric-identity`` for ``fabric/identity``. Each test has its own."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-")
+    if len(name) <= _LONGEST_FILE and _TEST.fullmatch(text):
+        return name
+    return f"{name[:_LONGEST_FILE]}-{crc32(text.encode(errors='backslashreplace')):08x}".strip("-")
 
 
 def kind_of(value: object) -> str:
     """The kind of value found where something else was expected."""
-    match value:
-        case None:
-            return "nothing"
-        case str():
-            return quoted(value)
-        case dict():
-            return "a mapping"
-        case _:
-            return "a list"
+    if isinstance(value, str):
+        return quoted(value)
+    return "nothing" if value is None else "a mapping" if isinstance(value, dict) else "a list"
 
 
 def guess(found: str, known: Iterable[str]) -> str:
