@@ -41,6 +41,7 @@ def reasons(
             text = f"{measure_text(measured.name, measured.labels)}: {measured.reason}"
         found.append(Reason(text, Verdict(measured.verdict), measured.cause))
     # What is left of several reasons in a row are the marks between them.
+    rest = re.sub(r"(?:^|(?<=; ))besides, (?=; |$)", "", rest)
     if rest := re.sub(r"^(; )+|(; )+$", "", re.sub(r"(; ){2,}", "; ", rest)):
         found.append(Reason(rest, verdict))
     return sorted(found, key=lambda reason: (reason.verdict is not verdict, reason.cause not in {None, cause}))

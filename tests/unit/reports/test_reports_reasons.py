@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from rackloop.measurement import MachineLoad
+from rackloop.measurement import Cause, MachineLoad, Verdict
 from rackloop.record import Measured
 from rackloop_reports.attachments import description_html
 from rackloop_reports.junit import to_junit
 from rackloop_reports.metrics import metrics_of
 from rackloop_reports.overview import overview_html
+from rackloop_reports.reasons import reasons
 from rackloop_reports.record import RunRecord, read_run
 from rackloop_reports.summary import summarize, to_json
 from rackloop_reports.terminal import print_summary
@@ -137,3 +138,20 @@ def test_the_cause_of_a_test_stands_before_what_it_is_the_cause_of(tmp_path: Pat
     run = read_run(example.close("unknown", 3))
     told = [line.strip() for line in shown(run).splitlines()]
     assert told[told.index("a.share: few") - 1] == "harness: no steady state"
+
+
+@pytest.mark.parametrize(
+    ("told", "left"),
+    [
+        ("assert 0; besides, {0}; besides, {0}", "assert 0"),
+        ("assert 0; besides, {0}; besides, the port is stuck", "assert 0; besides, the port is stuck"),
+        ("{0}; besides, the port is stuck", "besides, the port is stuck"),
+        ("{0}", None),
+    ],
+)
+def test_a_measurement_that_is_told_by_itself_leaves_nothing_of_its_place(told: str, left: str | None) -> None:
+    late = Measured(
+        "a/b", "a.stall", {}, "s", 1, "max", 3.0, None, None, None, None, "fail", "the max is 3 s", [3.0], [1]
+    )
+    found = reasons(Verdict.FAIL, Cause.PRODUCT, told.format("a.stall: the max is 3 s"), [late] * told.count("{0}"))
+    assert [reason.text for reason in found if not reason.text.startswith("a.stall")] == ([left] if left else [])

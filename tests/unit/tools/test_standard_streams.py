@@ -38,13 +38,17 @@ def test_a_closed_stream_is_the_null_device_also_for_programs_that_are_started(c
 
 @pytest.mark.parametrize(
     ("encoding", "printed"),
-    [("utf-8:strict", b"\xff \xe2\x94\x81\n"), ("ascii", b"? ?\n"), ("ascii:surrogateescape", b"? ?\n")],
+    [
+        ("utf-8:strict", b"\xff \xe2\x94\x81 \\ud800\n"),
+        ("ascii", b"? ? ?\n"),
+        ("ascii:surrogateescape", b"? ? ?\n"),
+    ],
 )
 def test_standard_output_takes_every_file_name_and_every_character(encoding: str, printed: bytes) -> None:
     code = (
         "from rackloop_cli.shared.standard_streams import prepare_streams\n"
         "prepare_streams()\n"
-        "print('\\udcff', '\\u2501')"
+        "print('\\udcff', '\\u2501', '\\ud800')"
     )
     world = {**os.environ, "PYTHONIOENCODING": encoding}
     done = subprocess.run([sys.executable, "-c", code], env=world, capture_output=True, check=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import sys
 from contextlib import suppress
+
+_ANY_TEXT = "rackloop.any-text"
 
 
 class _StandardError(io.TextIOWrapper):
@@ -26,7 +29,7 @@ def prepare_streams() -> None:
 
     One that is closed reads and writes nothing; else the next file that is opened would take its number, and would be
     written to or closed in its stead. A file name that is not UTF-8 is printed as the bytes it is; a character that
-    the encoding of the terminal lacks becomes a question mark.
+    the encoding of the terminal lacks becomes a question mark, and half a surrogate pair what Python writes for it.
     """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
@@ -39,7 +42,16 @@ def prepare_streams() -> None:
         sys.stderr = _StandardError(error.buffer, error.encoding, error.errors, line_buffering=True)
     out = sys.stdout
     if isinstance(out, io.TextIOWrapper) and out.errors in {"strict", "surrogateescape"}:
-        out.reconfigure(errors="surrogateescape" if out.encoding.lower() == "utf-8" else "replace")
+        codecs.register_error(_ANY_TEXT, _any_text)
+        out.reconfigure(errors=_ANY_TEXT if out.encoding.lower() == "utf-8" else "replace")
+
+
+def _any_text(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Write what stands for bytes as those, and other halves of surrogate pairs as Python writes them."""
+    try:
+        return codecs.lookup_error("surrogateescape")(error)
+    except UnicodeError:
+        return codecs.backslashreplace_errors(error)
 
 
 def _put_null_at(number: int) -> None:
