@@ -193,6 +193,18 @@ def test_a_test_file_that_does_not_load(rackloop: CommandLine) -> None:
     assert nothing_was_done(rackloop)
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [("pytest.skip('too small')", "Skipped: too small"), ("raise SystemExit(0)", "SystemExit: 0")],
+    ids=["skip", "exit"],
+)
+def test_a_check_that_ends_more_than_itself_is_bad_input(rackloop: CommandLine, body: str, said: str) -> None:
+    (rackloop.directory / "test_it.py").write_text(
+        f"import pytest\ndef check(lab, parameters): {body}\ndef test_it(lab): ...\n"
+    )
+    rackloop("run", "test_it.py", "--dry-run").refused(2, f"check(lab, parameters) of test_it.py broke with {said}")
+
+
 def test_a_profile_that_the_simulated_rack_refuses_is_bad_input(rackloop: CommandLine) -> None:
     shipped = (data_path("labs") / "profiles" / "sata-ssd.yaml").read_text()
     own = shipped.replace("profile: sata-ssd", "profile: own").replace("channels: 8 ", "channels: 0 ")
