@@ -108,7 +108,7 @@ class WrittenEntry(Description):
     repeats: Annotated[int, whole(1, MOST_TESTS)] = 1
     """The number of its runs."""
     timeout: Seconds | None = None
-    """The time for one run of it, such as 10 min."""
+    """The time for one run of its function, fixtures aside, such as 10 min."""
     health: WrittenHealth = WrittenHealth()
     """The changes of the rack's health that it makes on purpose, such as {expect: [media_errors]}."""
     disturbs: tuple[Name, ...] = ()
