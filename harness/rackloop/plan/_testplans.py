@@ -60,7 +60,7 @@ def read_declared(path: Path) -> Declared:
     try:
         module = ast.parse(path.read_bytes(), str(path))
     except SyntaxError as error:
-        raise ValueError(f"{path}:{error.lineno} is not Python: {error.msg}") from None
+        raise ValueError(f"{path}:{error.lineno or 1} is not Python: {error.msg}") from None
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
     constants: dict[str, Any] = {}

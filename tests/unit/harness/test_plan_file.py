@@ -208,6 +208,7 @@ def test_every_mistake_is_reported_in_one_pass(root: Path) -> None:
     ("content", "words"),
     [
         ("def broken(:\n", "test_cut.py:1 is not Python"),
+        ("X = 1\n\0", "test_cut.py:1 is not Python: source code string cannot contain null bytes"),
         ("PARAMETERS = dict(a=1)\n", "PARAMETERS is not a dictionary of constants"),
         ("MEASURES = {'a': unit()}\n", "MEASURES is not a dictionary of constants"),
         ("N = 1\nMEASURES = {'a': N.real}\n", "MEASURES is not a dictionary of constants"),
