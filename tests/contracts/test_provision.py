@@ -380,3 +380,24 @@ def test_services_read_their_files_anew_by_the_next_run_where_one_failed_before(
     assert restarted() == []
     play(rack, playbooks / "undo.yml", "srv3", roles=roles, variables=variables)
     assert rack.ssh("srv3", "ls /var/lib/rackloop").returncode == 2
+
+
+def test_what_others_offer_by_iscsi_is_not_taken_away(rack: MockRack, tmp_path: Path) -> None:
+    """The service of the role's file takes down what the kernel offers, that of others too, and what was not saved."""
+    playbooks = shutil.copytree(find_playbook("site").parent, tmp_path / "playbooks")
+    offers, saved = "/var/lib/offers", "/etc/rtslib-fb-target/saveconfig.json"
+    variables = {"iscsi_target_offers": offers, "iscsi_target_name": "iqn.2003-01.org.x:own"}
+    rack.says("srv4", f"mkdir -p {offers}/core/iblock_0/disk {offers}/iscsi/discovery_auth {offers}/iscsi/iqn.x:theirs")
+
+    with pytest.raises(LabError, match=r"LIO offers /var/lib/offers/iscsi/iqn\.x:theirs/ already"):
+        play(rack, playbooks / "site.yml", "srv4", roles=["iscsi_target"], variables=variables)
+    assert rack.ssh("srv4", f"ls {saved} /var/lib/rackloop").returncode == 2
+
+    rack.says("srv4", f"cd {offers}/iscsi; mv iqn.x:theirs iqn.2003-01.org.x:own")
+    play(rack, playbooks / "site.yml", "srv4", roles=["iscsi_target"], variables=variables)
+    # What the role made before, by another name as well.
+    rack.says("srv4", f"mkdir {offers}/iscsi/iqn.x:before")
+    again = play(rack, playbooks / "site.yml", "srv4", roles=["iscsi_target"], variables=variables)
+    assert again.hosts["srv4"].changed == 0
+    play(rack, playbooks / "undo.yml", "srv4", roles=["iscsi_target"])
+    rack.says("srv4", f"rm -r {offers}")
