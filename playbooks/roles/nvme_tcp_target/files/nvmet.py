@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,18 +23,33 @@ STARTED = Path("/run/rackloop-nvmet.json")
 class Offer:
     """The content of FILE: a subsystem, its devices, the hosts that may connect, and its address.
 
-    ``remove`` takes a folder away; in configfs it goes together with its attributes.
+    ``remove`` takes a folder away; in configfs it goes together with its attributes. ``opened`` opens a device.
     """
 
-    def __init__(self, root: Path, said: dict[str, Any], remove: Callable[[Path], object] = Path.rmdir) -> None:
+    def __init__(
+        self,
+        root: Path,
+        said: dict[str, Any],
+        remove: Callable[[Path], object] = Path.rmdir,
+        opened: Callable[[str, int], int] = os.open,
+    ) -> None:
         self.subsystem = root / "subsystems" / said["subsystem"]
         self.port = root / "ports" / str(said["port"])
         self.hosts = root / "hosts"
         self.said = said
         self._rmdir = remove
+        self._opened = opened
 
     def start(self) -> None:
-        """Make the subsystem with its namespaces and hosts, then the port, and join the two last."""
+        """Make the subsystem with its namespaces and hosts, then the port, and join the two last.
+
+        Raises OSError where a mount, a swap, a holder or another writer has a device: nvmet itself claims none, and
+        those who connect would write beneath it.
+        """
+        for device in self.said["devices"]:
+            # Of one that is not there the kernel says so.
+            with suppress(FileNotFoundError):
+                os.close(self._opened(device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
         _make(self.subsystem, attr_allow_any_host=0)
         for number, device in enumerate(self.said["devices"], 1):
             _make(self.subsystem / "namespaces" / str(number), device_path=device, enable=1)
