@@ -10,7 +10,7 @@ from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 
-from rackloop.abilities import Executor, Host
+from rackloop.abilities import BlockUsage, Executor, Host
 from rackloop.abilities.inventory import HostInventory, SeenDrive
 from rackloop.clock import Deadline
 from rackloop.drive_identifiers import is_on_path
@@ -27,6 +27,7 @@ from rackloop_drivers.host_tools._sysfs import (
     parse_by_path,
     parse_exports,
     parse_loops,
+    parse_paths,
     parse_phys,
     parse_values,
 )
@@ -237,14 +238,28 @@ class Answers:
         )
 
     def disk(self, name: str) -> ListedDisk | None:
-        """The disk of a kernel name as lsblk lists it, and those of its users that lsblk does not know."""
+        """The disk of a kernel name as lsblk lists it, and those of its users that lsblk does not know.
+
+        What uses the drive by another path to it, which is another disk to lsblk, is a user too.
+        """
         if (disk := self._disks.get(name)) is None:
             return None
+        usage = self._usage(name, disk)
+        for other in parse_paths(self.listing("paths").stdout, name):
+            # One that is gone by now is no path to it.
+            if (listed := self._disks.get(other)) is not None:
+                by_other = self._usage(other, listed)
+                claims = (f"{claim}, and {other} is another path to it" for claim in by_other.claims)
+                usage = BlockUsage((*usage.claims, *claims), usage.is_boot_drive or by_other.is_boot_drive)
+        return replace(disk, usage=usage)
+
+    def _usage(self, name: str, disk: ListedDisk) -> BlockUsage:
+        """The users of a disk by the path that has this kernel name."""
         unclaimed = [
             *parse_exports(self.listing("exports").stdout, name),
             *parse_loops(self.listing("loops").stdout, name),
         ]
-        return replace(disk, usage=replace(disk.usage, claims=(*disk.usage.claims, *unclaimed)))
+        return replace(disk.usage, claims=(*disk.usage.claims, *unclaimed))
 
     def _reading(self, name: str) -> Reading:
         where = f"{self.host}:/dev/{name}"

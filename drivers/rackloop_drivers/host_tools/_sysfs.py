@@ -44,6 +44,13 @@ def parse_loops(listing: str, name: str) -> Iterator[str]:
             yield f"{node.removeprefix('/dev/')} backs {loop}; detach it with `losetup --detach /dev/{loop}`"
 
 
+def parse_paths(listing: str, name: str) -> list[str]:
+    """The kernel names of other paths to the disk ``name``: of disks by the same world-wide identifier."""
+    named = [line.split(" ", 1) for line in listing.splitlines() if " " in line]
+    own = {who for disk, who in named if disk == name}
+    return [disk for disk, who in named if disk != name and who in own]
+
+
 def _is_of(name: str, node: str) -> bool:
     """Whether a node is that of a disk, or of a partition of it."""
     return re.fullmatch(rf"/dev/{re.escape(name)}(p[0-9]+|(?<![0-9])[0-9]+)?", node) is not None

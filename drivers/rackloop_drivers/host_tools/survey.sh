@@ -46,6 +46,15 @@ for loop in /sys/block/loop*; do
     file=${file% (deleted)}
     grep -sqxF "${loop##*/} ${file##*/} $offset" /run/rackloop-md/* || printf '%s %s\n' "${loop##*/}" "$file"
 done
+begin paths -
+# Another path to a drive is another disk, and tells nothing of the first: the disk's name, and who the kernel says it is.
+paths=$(for block in /sys/block/*; do
+    [ -e "/dev/${block##*/}" ] || continue # a path of a multipath namespace
+    for file in "$block/wwid" "$block/device/wwid"; do
+        read -r wwid 2>/dev/null <"$file" && [ -n "$wwid" ] && printf '%s %s\n' "${block##*/}" "$wwid"
+    done
+done)
+printf '%s\n' "$paths"
 begin values -
 grep -sH . /sys/class/sas_device/*/bay_identifier /sys/bus/pci/slots/*/address /sys/class/sas_phy/*/enable \
     /sys/class/sas_phy/*/sas_address /sys/class/sas_phy/*/negotiated_linkrate /sys/class/sas_phy/*/*_count
@@ -68,6 +77,12 @@ else
     done
     nodes=
 fi
+# What uses a drive by another path to it is told as well.
+[ -z "$nodes" ] || nodes="$nodes $(printf '%s\n' "$paths" | awk -v nodes="$nodes " '
+    { who = substr($0, length($1) + 2); is_given = index(nodes, "/dev/" $1 " ") }
+    is_given { given[who] }
+    !is_given { name[NR] = $1; of[NR] = who }
+    END { for (line in name) if (of[line] in given) print "/dev/" name[line] }')"
 # Nodes have no spaces in their names; without any it lists all there are.
 # shellcheck disable=SC2086
 ask lsblk - lsblk -J -O -b $nodes

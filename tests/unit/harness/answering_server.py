@@ -63,7 +63,7 @@ class AnsweringServer(RecordedServer):
         for name, drive in drives.items():
             self.answers |= _readings(name, drive)
         links = [f"{path} ../../{name}" for name, drive in drives.items() for path in drive.by_paths]
-        self.listings = dict.fromkeys(("block", "enclosures", "exports", "loops", "values"), "")
+        self.listings = dict.fromkeys(("block", "enclosures", "exports", "loops", "paths", "values"), "")
         self.listings["by-path"] = "\n".join(links)
         survey = super().run(argv[:_SURVEY], deadline, stdin=stdin)
         log = {

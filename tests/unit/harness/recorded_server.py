@@ -71,7 +71,7 @@ class RecordedServer:
     answers: dict[str, Recording] = field(default_factory=lambda: dict(RECORDED))
     listings: dict[str, str] = field(
         default_factory=lambda: {
-            **dict.fromkeys(("enclosures", "exports", "loops"), ""),
+            **dict.fromkeys(("enclosures", "exports", "loops", "paths"), ""),
             "by-path": BY_PATH,
             "block": BLOCK,
             "values": VALUES,
