@@ -234,6 +234,11 @@ class HostSlot:
     def _prepare_device_off(self, place: _Place, _deadline: Deadline) -> dict[str, Any]:
         if place.enclosure is None:
             raise NotSupported(f"{self._where} is in no enclosure that has services (SES) to switch it off with")
+        if not place.enclosure[1]:
+            raise NotSupported(
+                f"{self._where}: its enclosure gives several drives the number of its slot, by which another might be "
+                "switched off"
+            )
         require_tool(self._host, "sg_ses")
         return {"enclosure": place.enclosure[0], "slot": place.enclosure[1]}
 

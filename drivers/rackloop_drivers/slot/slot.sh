@@ -82,7 +82,13 @@ locate)
     for element in /sys/class/enclosure/*/*/device; do
         if [ "$(readlink -f "$element")" = "$device" ]; then
             folder=${element%/device}
-            echo "enclosure $(cat "${folder%/*}/id") $(cat "$folder/slot")"
+            number=$(cat "$folder/slot")
+            # sg_ses takes the first slot of a number, which may be of another drawer: the number of none, then.
+            for other in "${folder%/*}"/*/device; do
+                other=${other%/device}
+                [ "$other" = "$folder" ] || [ "$(cat "$other/slot")" != "$number" ] || number=
+            done
+            echo "enclosure $(cat "${folder%/*}/id") $number"
         fi
     done
     for block in /sys/block/*; do

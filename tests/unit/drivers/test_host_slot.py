@@ -288,3 +288,34 @@ def test_what_is_not_above_the_drive_is_refused() -> None:
     note = {"fault": REMOVED, "break_file": "/sys/bus/pci/devices/0000:02:00.0/remove", "break_value": "1"}
     with pytest.raises(GuardRefused, match=r"drive d01.*0000:02:00\.0 is not above nvme0n1 in sysfs"):
         slot.start(note, soon())
+
+
+@pytest.mark.parametrize(("others", "is_alone"), [("0 7", False), ("0 1 12", True)])
+def test_a_slot_whose_number_another_drive_has_too_is_not_switched_off(
+    tmp_path: Path, others: str, *, is_alone: bool
+) -> None:
+    """Two drawers of one enclosure may number their slots alike, and sg_ses takes the first that it finds."""
+    for name in ("sda", *(f"sd{letter}" for letter, _ in zip("bcd", others.split(), strict=False))):
+        (tmp_path / "sys/devices" / name).mkdir(parents=True)
+    (tmp_path / "sys/block/sda").mkdir(parents=True)
+    (tmp_path / "sys/block/sda/device").symlink_to(tmp_path / "sys/devices/sda")
+    enclosure = tmp_path / "sys/class/enclosure/0:0:9:0"
+    for place, number in enumerate(["7", *others.split(), "7"]):
+        (enclosure / f"Slot {place}").mkdir(parents=True)
+        (enclosure / f"Slot {place}" / "slot").write_text(f"{number}\n")
+        # In the last there is no drive.
+        if place <= len(others.split()):
+            (enclosure / f"Slot {place}" / "device").symlink_to(tmp_path / "sys/devices" / f"sd{'abcd'[place]}")
+    (enclosure / "id").write_text("0x500304801234567f\n")
+    script = files("rackloop_drivers.slot").joinpath("slot.sh").read_text(encoding="utf-8")
+    script = script.replace("/sys/", f"{tmp_path}/sys/")
+    argv = ["sh", "-c", script, "slot", "locate", "/dev/sda", "1"]
+    located = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True).stdout
+    host = LocatingServer(located=located)
+    serial = str(json.loads(RECORDED["smartctl sda"].stdout)["serial_number"])
+    slot = HostSlot(host, "/dev/sda", drive_id="d01", serial=serial)
+    if is_alone:
+        assert slot.prepare({"kind": "device_off"}, soon()) == {"enclosure": "0x500304801234567f", "slot": "7"}
+        return
+    with pytest.raises(NotSupported, match="its enclosure gives several drives the number of its slot"):
+        slot.prepare({"kind": "device_off"}, soon())
