@@ -103,6 +103,9 @@ class FlexFabricSession:
         # Also of a socket, behind which a terminal server may have a serial line.
         self._seconds_per_byte = 10 / baud
         self._transport: Transport | None = None
+        # The switch that answered last, and whether none has yet by the connection there is.
+        self._identity: BoxIdentity | None = None
+        self._is_new_wire = True
         self._is_closed = False
         self._is_in_step = False
         # Why the request under way has lost its connection, until there is another.
@@ -370,13 +373,28 @@ class FlexFabricSession:
                 return
 
     def _introduce(self, deadline: Deadline) -> None:
+        if self._is_new_wire and self._identity is not None:
+            # The lock of another switch is another's.
+            self._identified((m.ClearStatus(), m.Identify()), deadline)
         requests: tuple[m.Request, ...] = (m.ClearStatus(), m.Identify())
         if self.token is not None:
             requests += (m.RequestLock(self.token), m.NextError())
+        error = self._identified(requests, deadline)
+        if self.token is not None:
+            try:
+                self._check(m.RequestLock(self.token), error)
+            except LockedOut as refusal:
+                raise self._outbid(self.token, refusal, deadline) from None
+
+    def _identified(self, requests: tuple[m.Request, ...], deadline: Deadline) -> QueuedError:
+        """Ask who answers; the error of the lock, if that is asked for behind it.
+
+        Raises ProtocolError where that is no switch, or where a new wire leads to another one than the wire before it.
+        """
         answers = self._exchange(codec.format_line(requests).text, deadline, is_draining=True)
         try:
             identity: BoxIdentity = codec.parse_answer(m.Identify(), answers[0])
-            error = codec.parse_answer(m.NextError(), answers[1]) if self.token is not None else QueuedError(0, "")
+            error = codec.parse_answer(m.NextError(), answers[1]) if len(requests) > 2 else QueuedError(0, "")
         except (ValueError, IndexError):
             raise ProtocolError(
                 f"{self._asked(requests)}: expected an identification, found {answers!r}; "
@@ -386,16 +404,19 @@ class FlexFabricSession:
             raise ProtocolError(
                 f"{self.url}: expected a FlexFabric switch, found {identity.vendor} {identity.model}; check the address"
             )
-        if self.token is not None:
-            try:
-                self._check(m.RequestLock(self.token), error)
-            except LockedOut as refusal:
-                raise self._outbid(self.token, refusal, deadline) from None
+        if self._is_new_wire and self._identity is not None and identity.serial != self._identity.serial:
+            raise ProtocolError(
+                f"{self.url}: expected the switch with the serial {self._identity.serial}, as before it was lost, "
+                f"found that with {identity.serial}; check where the address, or the serial adapter, leads now"
+            )
+        self._identity, self._is_new_wire = identity, False
+        return error
 
     def _reconnect(self, deadline: Deadline) -> None:
         self._transport = deadline.retry(
             lambda: open_transport(self.url, deadline, self._baud), NotConnected, every_s=_RECONNECT_EVERY_NS / 1e9
         )
+        self._is_new_wire = True
 
     def _leave_silence(self) -> None:
         """Have a connection that says nothing be made anew: of one whose switch lost power nothing tells its end."""
