@@ -23,6 +23,7 @@ from rackloop_drivers.host_tools import identify_drive, read_drives, require_too
 
 _PCI = re.compile(PCI_ADDRESS)
 _SCSI = re.compile(r"/(\d+):(\d+):(\d+):(\d+)$")
+_TARGET = re.compile(r"/target[0-9:]+/")
 _TRY_S = 0.02
 _TIMED_OUT = 3
 _NOT_THERE = 4
@@ -63,6 +64,12 @@ class _Place:
         # nvme0c0n1 is a path of nvme0n1, whose own folder is that of its subsystem.
         names = {nvme_drive_of(name) for name, folder in self.blocks.items() if wanted.search(folder)}
         return sorted(names - {self.name})
+
+    def beside(self) -> list[str]:
+        """The other logical units of its SCSI target, as a hard disk with two actuators has one for each."""
+        target = _TARGET.search(self.device)
+        units = [name for name, folder in self.blocks.items() if target is not None and target[0] in folder]
+        return sorted(set(units) - {self.name})
 
 
 class HostSlot:
@@ -171,16 +178,19 @@ class HostSlot:
         return normal_text(seen.identity.serial) != normal_text(str(serial))
 
     def _require_alone(self, place: _Place, kind: str, note: Mapping[str, Any], deadline: Deadline) -> None:
-        """Return where nothing goes with the drive that must stay: other namespaces, what else is behind its port.
+        """Return where nothing goes with the drive that must stay: its other units, what else is behind its port.
 
         Raises GuardRefused with every reason.
         """
-        # A SCSI device goes alone, as does one that its enclosure switches off.
-        if not place.name.startswith("nvme") or kind == "device_off":
-            return
-        function = self._function(place)
-        slot = function.rpartition(".")[0] if kind == "slot_power_off" else function
-        others = place.below(note.get("bridge", slot))
+        if kind == "device_off":
+            others = place.beside()
+        elif place.name.startswith("nvme"):
+            function = self._function(place)
+            slot = function.rpartition(".")[0] if kind == "slot_power_off" else function
+            others = place.below(note.get("bridge", slot))
+        else:
+            # A SCSI device that is forgotten goes alone.
+            others = []
         if not others:
             return
         seen = read_drives(self._host, [f"/dev/{name}" for name in others], deadline)

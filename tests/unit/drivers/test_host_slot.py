@@ -263,6 +263,25 @@ def test_a_drive_behind_vmd_is_not_taken_for_one_at_the_end_of_its_address(kind:
     assert note.items() >= noted.items()
 
 
+def test_the_other_unit_of_a_drive_that_is_switched_off_goes_with_it() -> None:
+    """As of a hard disk with two actuators. The drive in the next slot stays."""
+    host = server(mountpoints=["/srv"])
+    end_device = "/sys/devices/pci0000:00/0000:3b:00.0/host6/port-6:0/end_device-6:0/target6:0"
+    located = (
+        f"name sda\ndevice {end_device}:1/6:0:1:0\nenclosure 0x500304801234567f 7\n"
+        f"block sda {end_device}:1/6:0:1:0/block/sda\nblock sdb {end_device}:1/6:0:1:1/block/sdb\n"
+    )
+    locating = LocatingServer(answers=host.answers, located=located)
+    serial = str(json.loads(RECORDED["smartctl sda"].stdout)["serial_number"])
+    slot = HostSlot(locating, "/dev/sda", drive_id="d01", serial=serial)
+    with pytest.raises(GuardRefused, match=r"drive d01.*/dev/sdb goes with it and is in use: sdb is mounted at /srv"):
+        slot.prepare({"kind": "device_off"}, soon())
+    assert slot.prepare(REMOVED, soon())
+
+    locating.located = located.replace(":1/6:0:1:1/", ":12/6:0:12:0/")
+    assert slot.prepare({"kind": "device_off"}, soon()) == {"enclosure": "0x500304801234567f", "slot": "7"}
+
+
 def test_of_a_scsi_host_the_target_that_was_removed_is_scanned_and_no_other() -> None:
     host = LocatingServer(located="name sdb\ndevice /sys/devices/pci0000:00/0000:3b:00.0/host6/target6:1:14/6:1:14:2\n")
     slot = HostSlot(host, "/dev/sdb", drive_id="d01", serial=serial_of(host))
