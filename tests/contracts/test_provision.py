@@ -401,3 +401,32 @@ def test_what_others_offer_by_iscsi_is_not_taken_away(rack: MockRack, tmp_path: 
     assert again.hosts["srv4"].changed == 0
     play(rack, playbooks / "undo.yml", "srv4", roles=["iscsi_target"])
     rack.says("srv4", f"rm -r {offers}")
+
+
+def test_drives_that_are_in_use_are_not_taken_away_with_the_module_they_came_by(rack: MockRack, tmp_path: Path) -> None:
+    """Others may have connected since the module was loaded, and mounted what they got."""
+    playbooks = shutil.copytree(find_playbook("site").parent, tmp_path / "playbooks")
+    sys, kept = f"{STAND_INS}/sys", "/var/lib/rackloop/kept"
+    record = json.dumps([{"kind": "module", "name": "nvme-tcp", "before": False}])
+    rack.says(
+        "srv4",
+        f"mkdir -p {kept} {sys}/class {sys}/block/nvme0n1/holders;"
+        f" cd {sys}/class; mkdir -p nvme/nvme0/nvme0c0n1 nvme/nvme3/nvme3n1 nvme/nvme4;"
+        f" echo tcp >{sys}/class/nvme/nvme0/transport; echo pcie >{sys}/class/nvme/nvme3/transport;"
+        # One that has no namespace.
+        f" echo tcp >{sys}/class/nvme/nvme4/transport;"
+        f" echo '{record}' >{kept}/nvme_tcp_host.json; cd {STAND_INS};"
+        " echo '[ \"$3\" = /dev/nvme0n1 ] && cat /var/lib/stand-ins/mounts' >lsblk; chmod 755 lsblk; echo /srv >mounts",
+    )
+    variables = {
+        "rackloop_environment": {"PATH": f"{STAND_INS}:/usr/sbin:/usr/bin:/sbin:/bin"},
+        "nvme_tcp_host_sys": sys,
+    }
+    for in_use in ("/srv", "dm-0"):
+        with pytest.raises(LabError, match=f"nvme0n1 would go with the module, and is in use: {in_use}"):
+            play(rack, playbooks / "undo.yml", "srv4", roles=["nvme_tcp_host"], variables=variables)
+        rack.says("srv4", f"cd {STAND_INS}; : >mounts; touch sys/block/nvme0n1/holders/dm-0; ls {kept}")
+    rack.says("srv4", f"rm {sys}/block/nvme0n1/holders/dm-0")
+    play(rack, playbooks / "undo.yml", "srv4", roles=["nvme_tcp_host"], variables=variables)
+    rack.says("srv4", f"rm -r {STAND_INS}")
+    assert rack.ssh("srv4", "ls /var/lib/rackloop").returncode == 2
