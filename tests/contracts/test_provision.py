@@ -395,11 +395,21 @@ def test_what_others_offer_by_iscsi_is_not_taken_away(rack: MockRack, tmp_path: 
 
     rack.says("srv4", f"cd {offers}/iscsi; mv iqn.x:theirs iqn.2003-01.org.x:own")
     play(rack, playbooks / "site.yml", "srv4", roles=["iscsi_target"], variables=variables)
-    # What the role made before, by another name as well.
-    rack.says("srv4", f"mkdir {offers}/iscsi/iqn.x:before")
-    again = play(rack, playbooks / "site.yml", "srv4", roles=["iscsi_target"], variables=variables)
-    assert again.hosts["srv4"].changed == 0
-    play(rack, playbooks / "undo.yml", "srv4", roles=["iscsi_target"])
+    # What the role made before it is told another name is its own.
+    variables["iscsi_target_name"] = "iqn.2003-01.org.x:new"
+    play(rack, playbooks / "site.yml", "srv4", roles=["iscsi_target"], variables=variables)
+
+    rack.says("srv4", f"cd {offers}/iscsi; rmdir *:own; mkdir iqn.2003-01.org.x:new iqn.x:later")
+    for playbook in ("site.yml", "undo.yml"):
+        with pytest.raises(LabError, match=r"LIO offers /var/lib/offers/iscsi/iqn\.x:later/ already"):
+            play(rack, playbooks / playbook, "srv4", roles=["iscsi_target"], variables=variables)
+    rack.says("srv4", f"rmdir {offers}/iscsi/iqn.x:later")
+    # An undo is not told which name it had.
+    del variables["iscsi_target_name"]
+    play(rack, playbooks / "undo.yml", "srv4", roles=["iscsi_target"], variables=variables)
+    assert rack.ssh("srv4", f"ls {saved} /var/lib/rackloop").returncode == 2
+    # There is nothing left to take back.
+    play(rack, playbooks / "undo.yml", "srv4", roles=["iscsi_target"], variables=variables)
     rack.says("srv4", f"rm -r {offers}")
 
 
