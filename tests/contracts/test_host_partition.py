@@ -292,6 +292,24 @@ def test_what_is_mounted_from_a_disk_of_another_machine_is_known(tmp_path: Path)
     assert found == ["nbd0", "nvme1n1", "nvme2n1", "sdb"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "is_shared"),
+    [
+        *((kind, True) for kind in ("nfs4", "lustre", "beegfs", "gpfs", "afs", "fuse.ceph-fuse", "gfs2", "ocfs2")),
+        ("ext4", False),
+    ],
+)
+def test_a_file_system_that_is_shared_by_the_network_is_known(tmp_path: Path, kind: str, *, is_shared: bool) -> None:
+    (tmp_path / "nft").write_text("#!/bin/sh\n")
+    (tmp_path / "nft").chmod(0o755)
+    (tmp_path / "mounts").write_text(f"/dev/vda1 / ext4 rw 0 0\ncluster:/srv /srv {kind} rw,relatime 0 0\n")
+    path = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    script = SCRIPT.replace("/proc/mounts", f"{tmp_path}/mounts")
+    argv = ["sh", "-c", script, "partition", "look", str(tmp_path)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True, env=path)
+    assert done.stdout.splitlines()[1:] == (["mount /srv"] if is_shared else [])
+
+
 @pytest.mark.parametrize("what", ["begin ip 192.0.2.7 22 60", "hold 90", "stands", "end"])
 def test_a_filter_that_cannot_be_asked_is_an_error_and_its_timer_stays(tmp_path: Path, what: str) -> None:
     (tmp_path / "run").mkdir()

@@ -55,7 +55,10 @@ look)
     done | sort -u
     while read -r _ place kind _; do
         case $kind in
-        nfs | nfs4 | cifs | smb3 | 9p | ceph | glusterfs | fuse.glusterfs | fuse.sshfs) echo "mount $place" ;;
+        nfs | nfs4 | cifs | smb3 | smbfs | 9p | afs | ceph | lustre | beegfs | gpfs | glusterfs) echo "mount $place" ;;
+        fuse.glusterfs | fuse.sshfs | fuse.ceph | fuse.ceph-fuse | fuse.rclone) echo "mount $place" ;;
+        # Of a cluster, whose other members would have a server reset that they hear nothing of.
+        gfs2 | ocfs2) echo "mount $place" ;;
         esac
     done </proc/mounts
     ;;
